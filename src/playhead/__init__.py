@@ -1,0 +1,1 @@
+"""Recordings of AI-agent runs that can be run again."""

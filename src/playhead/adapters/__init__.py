@@ -1,0 +1,1 @@
+"""How playhead sits inside frameworks."""

@@ -1,0 +1,1 @@
+"""Pure rules: no I/O, clock, randomness, environment or async."""

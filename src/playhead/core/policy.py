@@ -1,0 +1,214 @@
+"""Tool policy, model policy, and the one decision function.
+
+The JSON form is the contract; these classes mirror it. Unknown fields and values are refused with their path.
+`decide` is pure and total: it reads the claim that the tape made when the call was announced (or started), and
+changes nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from playhead.core.values import JSON, NoKey, Outcome, Provenance
+
+OnMiss: TypeAlias = Literal["fail", "error_result", "passthrough"]
+Scope: TypeAlias = Literal["baseline", "cohort_version", "agent"]
+
+
+class _Config(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class HistoryConfig(_Config):
+    """The recorded outcome of the same call."""
+
+    type: Literal["history"] = "history"
+    scope: Scope = "baseline"
+    on_miss: OnMiss = "fail"
+    ignore: tuple[str, ...] = ()
+    order: Literal["recorded"] | None = None
+    repeat: Literal["error", "last", "first"] = "error"
+
+
+class ErrorCase(_Config):
+    """A failure that a static case gives. ``class`` in JSON is ``error_class`` here."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    message: str
+    error_class: str | None = Field(default=None, alias="class")
+    status: int | None = None
+    code: str | int | None = None
+    retry_after: float | None = None
+
+
+class StaticCase(_Config):
+    """One canned answer. Exactly one of ``result`` (null counts) and ``error`` is given; no ``match`` fits any call."""
+
+    match: dict[str, Any] | None = None
+    match_mode: Literal["exact", "subset"] = "exact"
+    result: Any = None
+    error: ErrorCase | None = None
+    occurrence: int | None = Field(default=None, ge=1)
+    delay_ms: int = Field(default=0, ge=0)
+
+
+class StaticConfig(_Config):
+    type: Literal["static"] = "static"
+    cases: tuple[StaticCase, ...] = ()
+    on_miss: OnMiss = "fail"
+    ignore: tuple[str, ...] = ()
+
+
+class PassthroughConfig(_Config):
+    """The live tool."""
+
+    type: Literal["passthrough"] = "passthrough"
+
+
+class LLMConfig(_Config):
+    """A model writes the result."""
+
+    type: Literal["llm"] = "llm"
+    model: str | None = None
+    instructions: str | None = None
+
+
+InjectKind: TypeAlias = Literal[
+    "validation_error", "not_found", "rate_limit", "timeout", "partial", "empty", "malformed", "error"
+]
+
+
+class InjectConfig(_Config):
+    """A scripted failure on chosen calls, otherwise ``then``. Fields as in the tool-testing specification, section 9."""
+
+    type: Literal["inject"] = "inject"
+    kind: InjectKind
+    nth: int | None = Field(default=None, ge=1)
+    probability: float | None = Field(default=None, ge=0, le=1)
+    seed: int = 0
+    times: int | None = Field(default=None, ge=1)  # None: the default of the kind
+    pointer: str | None = None
+    allowed: tuple[Any, ...] | None = None
+    candidates: tuple[Any, ...] | None = None
+    message: Literal["prescriptive", "plain", "production"] = "prescriptive"
+    text: str | None = None
+    retry_after: float = 30.0
+    status: int | None = None  # of kind "error"
+    mode: Literal["truncated_json", "wrong_type", "out_of_range"] = "truncated_json"
+    done: tuple[Any, ...] | None = None
+    failed: tuple[Any, ...] | None = None
+    corrected: Any = "recorded"
+    then: "ToolConfig | None" = None
+
+
+ToolConfig: TypeAlias = Annotated[
+    HistoryConfig | StaticConfig | PassthroughConfig | LLMConfig | InjectConfig, Field(discriminator="type")
+]
+
+
+class ToolPolicy(_Config):
+    """What answers each tool call of a replay. Without anything said: ``history(baseline, fail)``."""
+
+    default: ToolConfig = HistoryConfig()
+    tools: dict[str, ToolConfig] = Field(default_factory=dict)
+
+    def config_for(self, tool: str) -> "ToolConfig":
+        """The config that answers for ``tool``."""
+        return self.tools.get(tool, self.default)
+
+
+class LiveModel(_Config):
+    type: Literal["live"] = "live"
+
+
+class HistoryModel(_Config):
+    type: Literal["history"] = "history"
+    on_miss: Literal["fail", "live"] = "fail"
+
+
+ModelPolicy: TypeAlias = Annotated[LiveModel | HistoryModel, Field(discriminator="type")]
+
+
+class ReplayOverride(_Config):
+    """The one thing that a fork changes; at least one field."""
+
+    model: str | dict[str, str] | None = None
+    system_prompt: str | None = None
+    prompt: str | dict[str, str] | None = None
+    model_params: dict[str, Any] | None = None
+
+
+# --- decisions ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serve:
+    """Give the call this outcome (stored form; decode a fresh copy each time)."""
+
+    outcome: Outcome
+    provenance: Provenance
+    marks: tuple[str, ...] = ()
+    delay_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLive:
+    """Run the real tool. ``missed`` is the miss text when a miss under passthrough led here."""
+
+    missed: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """End the replay. ``reason`` is a stable word (never_recorded, other_args, used_up, no_key, ambiguous, stale,
+    mark, invalid_args, ...); ``message`` the whole miss text, redacted."""
+
+    reason: str
+    message: str
+    closest: JSON = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorResult:
+    """Give the agent a tool error and go on. The miss still counts."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generate:
+    config: LLMConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inject:
+    """Give the call this scripted outcome in place of the one it hides."""
+
+    outcome: Outcome
+    kind: str
+    hides: Provenance | None = None
+
+
+Decision: TypeAlias = Serve | RunLive | Stop | ErrorResult | Generate | Inject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallView:
+    """What `decide` knows of a call: never more than the model emitted.
+
+    ``ref`` identifies the call inside its session for the tape: (model call, call id) and attempt, or a number given
+    at start when nobody announced it.
+    """
+
+    ref: str
+    tool: str
+    arguments: JSON  # stored form
+    key: str | None
+    no_key: NoKey | None = None
+    path: tuple[str, ...] = ()
+    number: int = 1  # 1-based: the how-many-th call of this tool in the session, for inject
+    output_schema: JSON = None
+    parameters: JSON = None  # JSON Schema of the arguments, for inject

@@ -1,0 +1,1 @@
+"""Runs things: recorder, seam, replay."""

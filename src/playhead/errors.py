@@ -1,0 +1,191 @@
+"""Every exception of playhead.
+
+::
+
+    BaseException
+     └─ ReplayStop                  latched stop of a replay; never caught as an Exception
+    Exception
+     └─ PlayheadError
+         ├─ UsageError              the caller's mistake (exit code 2)
+         │   ├─ ConfigError         a setting or file of settings that cannot be used
+         │   ├─ PolicyError         a policy, override or injection that is not valid
+         │   ├─ NotFoundError       no such session, agent, replay ...
+         │   ├─ AmbiguousIdError    a shortened id that fits several
+         │   ├─ ConflictError       exists already, with other content
+         │   ├─ EntryPointError     an entry point that does not import or is not callable
+         │   └─ RefusedError        preflight says no: not replayable, live tools, capabilities
+         ├─ RecordingError          the recording's limit (exit code 1)
+         │   ├─ MissError           a call that no recording answers
+         │   │   └─ MissingFixtureError
+         │   ├─ StaleError          a recorded value that no longer fits the declared schema
+         │   └─ OverrideNotAppliedError
+         ├─ FormatError             a file or row that cannot be read as what it says it is (exit code 3)
+         ├─ LiveError               the live world
+         │   ├─ EgressBlockedError  a connection that the guard refused
+         │   ├─ ModelAccessError    a model that could not be asked (llm policy, judge)
+         │   └─ ReplayedToolError   stands for a recorded exception whose class is not to be had
+         └─ StoreError              the store (exit code 3)
+             ├─ StoreBusyError      locked by somebody else
+             ├─ StoreFullError      no space left
+             ├─ StoreReadOnlyError
+             ├─ StoreDamagedError   truncated, or not a database
+             └─ StoreVersionError   written by a newer playhead
+
+Each class has a stable ``code``; ``exit_code`` is what the command line returns for it.
+"""
+
+from typing import Any, ClassVar
+
+
+class PlayheadError(Exception):
+    """Base of every error that playhead raises on purpose.
+
+    ``hint`` says what to do; it is printed under the message and is a member of JSON errors.
+    """
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 3
+
+    def __init__(self, message: str, *, hint: str | None = None, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.details = details
+
+
+class UsageError(PlayheadError):
+    code = "usage"
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    code = "config"
+
+
+class PolicyError(UsageError):
+    code = "policy_invalid"
+
+
+class NotFoundError(UsageError):
+    code = "not_found"
+
+
+class AmbiguousIdError(UsageError):
+    code = "ambiguous_id"
+
+
+class ConflictError(UsageError):
+    code = "conflict"
+
+
+class EntryPointError(UsageError):
+    code = "entry_point"
+
+
+class RefusedError(UsageError):
+    """Preflight refused; ``details["reasons"]`` lists every reason, not only the first."""
+
+    code = "refused"
+
+
+class RecordingError(PlayheadError):
+    code = "recording"
+    exit_code = 1
+
+
+class MissError(RecordingError):
+    """A call that no recording answers, as it leaves the outer boundary of a run.
+
+    ``details`` holds ``tool``, ``key``, ``reason`` and ``closest``.
+    """
+
+    code = "miss"
+
+
+class MissingFixtureError(MissError):
+    code = "missing_fixture"
+
+
+class StaleError(RecordingError):
+    code = "stale"
+
+
+class OverrideNotAppliedError(RecordingError):
+    code = "override_not_applied"
+
+
+class FormatError(PlayheadError):
+    code = "format"
+
+
+class LiveError(PlayheadError):
+    code = "live"
+
+
+class EgressBlockedError(LiveError, ConnectionError):
+    """A connection that the egress guard refused; a ``ConnectionError``, so clients treat it as one."""
+
+    code = "egress_blocked"
+
+
+class ModelAccessError(LiveError):
+    code = "model_access"
+
+
+class ReplayedToolError(LiveError):
+    """Stands for a recorded exception whose own class cannot be rebuilt; ``str()`` is the recorded text."""
+
+    code = "replayed_tool_error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        original_class: str,
+        status: int | None = None,
+        error_code: str | int | None = None,
+        retryable: bool | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.original_class = original_class
+        self.status = status
+        self.error_code = error_code
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
+class StoreError(PlayheadError):
+    code = "store"
+
+
+class StoreBusyError(StoreError):
+    code = "store_busy"
+
+
+class StoreFullError(StoreError):
+    code = "store_full"
+
+
+class StoreReadOnlyError(StoreError):
+    code = "store_read_only"
+
+
+class StoreDamagedError(StoreError):
+    code = "store_damaged"
+
+
+class StoreVersionError(StoreError):
+    code = "store_version"
+
+
+class ReplayStop(BaseException):  # noqa: N818 - a stop, not an error: it must pass `except Exception`
+    """Ends a replay. A ``BaseException``, because frameworks and user code swallow exceptions.
+
+    It is latched in the session: every later decision and model call raises it again. The outer boundary
+    of the run turns it into ``error``.
+    """
+
+    def __init__(self, error: PlayheadError) -> None:
+        super().__init__(error.message)
+        self.error = error

@@ -1,0 +1,1 @@
+"""Ports and backends of the store."""

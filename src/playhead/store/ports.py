@@ -1,0 +1,171 @@
+"""What every backend of the store can do. The ports stand above SQL: nothing here is a table or a column.
+
+One conformance suite (`playhead.testing.conformance.store`) runs against every backend. All methods are synchronous
+and safe to call from several threads; two processes may use one store at the same time. Errors are the `StoreError`
+family, and `NotFoundError` / `AmbiguousIdError` for ids.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from playhead.core.values import (
+    JSON,
+    AgentVersion,
+    Node,
+    Origin,
+    Replay,
+    Session,
+    SessionStatus,
+    Verdict,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionQuery:
+    """Filters, joined by and. Lists mean any of; None means not asked. Newest first unless ``oldest_first``."""
+
+    agents: tuple[str, ...] | None = None
+    agent_version: str | None = None
+    origins: tuple[Origin, ...] | None = None
+    statuses: tuple[SessionStatus, ...] | None = None
+    tags: tuple[str, ...] | None = None  # all of these
+    conversation: str | None = None
+    baseline_id: str | None = None
+    since: int | None = None  # started at or after, ns
+    until: int | None = None
+    ids: tuple[str, ...] | None = None
+    metadata: Mapping[str, JSON] = field(default_factory=dict)  # equal top-level members
+    oldest_first: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """``items`` of one page and the ``next_cursor`` to pass on, None at the end."""
+
+    items: tuple[Any, ...]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutResult:
+    session_id: str
+    result: Literal["created", "updated", "unchanged"]
+
+
+class SessionPort(Protocol):
+    """Sessions and their nodes."""
+
+    def begin(self, session: Session) -> None:
+        """Store an open session. Doing it twice with one id changes nothing."""
+        ...
+
+    def append(self, session_id: str, nodes: Sequence[Node]) -> None:
+        """Store nodes of an open session, durably when it returns; a node with a known id replaces it."""
+        ...
+
+    def finish(self, session: Session) -> None:
+        """Store the final state of a session and compact its payloads."""
+        ...
+
+    def put(
+        self, session: Session, nodes: Sequence[Node], verdicts: Sequence[Verdict] = (), *, on_exists: str = "replace"
+    ) -> PutResult:
+        """Store a whole session in one transaction (imports). An id that exists: ``replace`` it (``unchanged`` when the
+        canonical content is equal, else ``updated`` with the revision raised), ``skip`` (unchanged), or ``fail``
+        (`ConflictError`)."""
+        ...
+
+    def get(self, session_id: str) -> Session: ...
+
+    def resolve(self, text: str, *, agent: str | None = None) -> str:
+        """The full id for an id, a unique prefix or suffix of one (at least 4 characters; ids made at one time share
+        their beginning), ``last`` (the newest session that is not a replay or probe) or ``last~N``."""
+        ...
+
+    def find(self, query: SessionQuery, *, limit: int = 50, cursor: str | None = None) -> Page: ...
+
+    def count(self, query: SessionQuery) -> int: ...
+
+    def nodes(
+        self, session_id: str, *, payloads: bool = True, after_seq: int | None = None, limit: int | None = None
+    ) -> list[Node]:
+        """Nodes in start order. Without ``payloads``, ``inputs``, ``outcome.value``, ``attributes`` and
+        ``call.arguments`` are None and no payload is read."""
+        ...
+
+    def update(
+        self,
+        session_id: str,
+        *,
+        status: SessionStatus | None = None,
+        add_tags: Sequence[str] = (),
+        remove_tags: Sequence[str] = (),
+        metadata: Mapping[str, JSON] | None = None,
+    ) -> Session: ...
+
+    def delete(self, session_id: str) -> None: ...
+
+    def by_external(self, format: str, instance: str, external_id: str) -> Session | None: ...
+
+    def newest_calls(self, tool: str, *, agent: str | None = None, session_ids: Sequence[str] | None = None) -> list[Node]:
+        """For each key of ``tool``, the newest completed tool call with outcome kind ``value``, among the ``live`` and
+        ``import`` sessions of ``agent`` or among ``session_ids``. With payloads."""
+        ...
+
+    def add_verdicts(self, session_id: str, verdicts: Sequence[Verdict]) -> None:
+        """Append verdicts; one with the same (evaluator, name) is replaced."""
+        ...
+
+    def verdicts(self, session_id: str) -> list[Verdict]: ...
+
+
+class AgentPort(Protocol):
+    def register(self, version: AgentVersion) -> AgentVersion:
+        """Store a version, or give back the stored one with equal run spec and fingerprint (then nothing changes).
+        ``number`` of a new one is the next of its agent, whatever was passed."""
+        ...
+
+    def get(self, version_id: str) -> AgentVersion: ...
+
+    def find(self, agent: str, number: int | None = None) -> AgentVersion:
+        """The version ``number``, or the newest."""
+        ...
+
+    def names(self) -> list[str]: ...
+
+    def versions(self, agent: str) -> list[AgentVersion]: ...
+
+    def set_capabilities(self, version_id: str, capabilities: Mapping[str, JSON]) -> AgentVersion: ...
+
+
+class ReplayPort(Protocol):
+    def create(self, replay: Replay) -> Replay:
+        """Store a replay; one with the same idempotency key is given back instead and nothing is made."""
+        ...
+
+    def save(self, replay: Replay) -> None: ...
+
+    def get(self, replay_id: str) -> Replay: ...
+
+    def resolve(self, text: str) -> str: ...
+
+    def find(
+        self, *, baseline_session_id: str | None = None, status: str | None = None, limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page: ...  # fmt: skip
+
+
+class Store(Protocol):
+    """One opened store. ``url`` says which; ``close`` may be called twice."""
+
+    url: str
+    sessions: SessionPort
+    agents: AgentPort
+    replays: ReplayPort
+
+    def check(self) -> Iterator[str]:
+        """Problems found (damaged rows, missing payloads, orphans), one text each; nothing when all is well."""
+        ...
+
+    def close(self) -> None: ...

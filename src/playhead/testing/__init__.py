@@ -1,0 +1,1 @@
+"""Test doubles and conformance suites, for us and for third parties."""
