@@ -1,0 +1,66 @@
+# Every target sets itself up: it needs python3 (3.11 or newer, with venv), make, git and a Python package registry.
+
+PYTHON ?= python3
+UV_VERSION := 0.13.9
+VENV := .venv
+BIN := $(VENV)/bin
+LOCK := requirements-dev.lock
+STAMP := $(VENV)/.installed
+TEST_ARGS ?=
+
+# The stamp holds the folder that the environment was made in; an environment that was moved, copied or broken by a
+# Python upgrade is made again.
+HERE := $(CURDIR)
+USABLE := $(shell [ "$$(cat $(STAMP) 2>/dev/null)" = "$(HERE)" ] && $(BIN)/python -c '' 2>/dev/null && echo yes)
+ifneq ($(USABLE),yes)
+.PHONY: $(STAMP)
+endif
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test lint fix bench lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make the environment in .venv (the other targets do so by themselves)
+
+$(STAMP): $(LOCK) pyproject.toml
+	@if [ "$(USABLE)" != yes ]; then \
+	  echo "making $(VENV)"; rm -rf $(VENV); \
+	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "playhead needs Python 3.11 or newer: make PYTHON=python3.12")' && \
+	  $(PYTHON) -m venv $(VENV); \
+	fi
+	@echo "installing what $(LOCK) names into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip sync --quiet --require-hashes $(LOCK)
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@printf '%s\n' "$(HERE)" > $@
+
+demo: $(STAMP) ## Record, replay, fork and compare a small agent (no key, no network)
+	@$(BIN)/playhead demo
+
+test: $(STAMP) ## Run all tests, in random order (TEST_ARGS="-k name" to choose)
+	$(BIN)/python -m pytest -n 2 $(TEST_ARGS)
+
+lint: $(STAMP) ## Check format, style, types, layers and spelling
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/codespell
+
+fix: $(STAMP) ## Format, and mend what can be mended by itself
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## Measure everything, as ratios in one run
+	$(BIN)/python -m benchmarks
+
+lock: $(STAMP) ## Choose the newest versions that fit pyproject.toml (no registry host is written)
+	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip compile pyproject.toml --group dev --all-extras --universal --python-version 3.11 \
+	  --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet --output-file $(LOCK)
+
+clean: ## Remove the environment and what tools left behind
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
