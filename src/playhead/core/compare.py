@@ -1,0 +1,411 @@
+"""Compares two sessions: aligned calls, every difference, and the first one.
+
+Calls are aligned by the path of their enclosing tool calls, in start order, so that parallel sub-agents may
+interleave. Inside one path the n-th call of the baseline stands against the n-th of the result; the first pair that
+differs is the divergence, also when a later equal recording answered the call.
+"""
+
+import bisect
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from playhead.core.canonical import canonical_stored
+from playhead.core.keys import strip
+from playhead.core.match import differences
+from playhead.core.protocol.request import request_diff
+from playhead.core.values import (
+    JSON,
+    Divergence,
+    Node,
+    NodeKind,
+    NodeStatus,
+    OutcomeKind,
+    Session,
+    path_step,
+)
+
+Path = tuple[str, ...]
+Ignore = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """One baseline call beside one result call; either is None when the other stands alone."""
+
+    baseline: Node | None
+    result: Node | None
+    path: Path
+    place: int  # 1-based among the calls of this kind in this path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Sums over one session. ``latency_ns`` is from start to end; None is unknown."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cost: str | None
+    latency_ns: int | None
+    model_calls: int
+    tool_calls: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What differs between two sessions. ``differences`` is every difference, in the order of the result."""
+
+    baseline_id: str
+    result_id: str
+    divergence: Divergence | None
+    differences: tuple[Divergence, ...]
+    aligned: tuple[tuple[str, str], ...]
+    status: tuple[str, str]
+    output_equal: bool
+    output_diff: str | None
+    baseline: Totals
+    result: Totals
+
+
+def compare(
+    baseline: Session,
+    baseline_nodes: Sequence[Node],
+    result: Session,
+    result_nodes: Sequence[Node],
+    *,
+    ignore: Ignore | None = None,
+    models: bool = True,
+    output: bool = True,
+) -> Comparison:
+    """Compares a result with its baseline, or any two sessions.
+
+    Args:
+        ignore: pointers per tool that do not count (the ``ignore`` of a policy).
+        models: whether model requests count as differences (they do under model history).
+        output: whether the final output and status count.
+    """
+    pairs = align(baseline_nodes, result_nodes, ignore=ignore or {})
+    places = _places(pairs, ignore or {})
+    found = [d for pair in pairs if (d := _pair_difference(pair, places, ignore or {}, models)) is not None]
+    output_equal = _same(baseline.output, result.output)
+    output_diff = None if output_equal else text_diff(_text(baseline.output), _text(result.output))
+    if output and baseline.status != result.status:
+        found.append(_status_difference(baseline, result))
+    elif output and not output_equal:
+        found.append(
+            Divergence(
+                what="output",
+                where="output",
+                expected=baseline.output,
+                seen=result.output,
+                diff=output_diff,
+                explanation="the final output differs",
+            )
+        )
+    return Comparison(
+        baseline_id=baseline.id,
+        result_id=result.id,
+        divergence=found[0] if found else None,
+        differences=tuple(found),
+        aligned=tuple((p.baseline.id, p.result.id) for p in pairs if p.baseline and p.result),
+        status=(baseline.status.value, result.status.value),
+        output_equal=output_equal,
+        output_diff=output_diff,
+        baseline=totals(baseline, baseline_nodes),
+        result=totals(result, result_nodes),
+    )
+
+
+def align(baseline: Sequence[Node], result: Sequence[Node], *, ignore: Ignore) -> list[Pair]:
+    """Pairs of calls in the order in which the result (where it has none, the baseline) started them."""
+    theirs, ours = _grouped(baseline), _grouped(result)
+    entered = _entered_paths(result)
+    pairs: list[Pair] = []
+    for group in list(dict.fromkeys([*ours, *theirs])):
+        path = group[0]
+        left, right = theirs.get(group, []), ours.get(group, [])
+        if not right and path and path not in entered:
+            continue  # below a call that was answered without running it
+        pairs += _place(path, left, right)
+    order = {n.id: n.seq for n in result}
+    return sorted(pairs, key=_in_result_order(pairs, order))
+
+
+def _in_result_order(pairs: Sequence[Pair], order: Mapping[str, int]) -> Callable[[Pair], tuple[int, int, int]]:
+    # A baseline call without a partner stands after everything that the result did before the point it was due.
+    anchors: list[tuple[int, int]] = sorted(
+        (p.baseline.seq, order[p.result.id]) for p in pairs if p.baseline is not None and p.result is not None
+    )
+    seqs = [a for a, _ in anchors]
+
+    def rank(pair: Pair) -> tuple[int, int, int]:
+        if pair.result is not None:
+            return (order[pair.result.id], 0, pair.place)
+        assert pair.baseline is not None
+        i = bisect.bisect_left(seqs, pair.baseline.seq)
+        return (anchors[i - 1][1] if i else -1, 1, pair.baseline.seq)
+
+    return rank
+
+
+def _place(path: Path, left: Sequence[Node], right: Sequence[Node]) -> list[Pair]:
+    return [
+        Pair(
+            baseline=left[i] if i < len(left) else None,
+            result=right[i] if i < len(right) else None,
+            path=path,
+            place=i + 1,
+        )
+        for i in range(max(len(left), len(right)))
+    ]
+
+
+def _grouped(nodes: Sequence[Node]) -> dict[tuple[Path, NodeKind], list[Node]]:
+    groups: dict[tuple[Path, NodeKind], list[Node]] = {}
+    paths = node_paths(nodes)
+    for node in sorted(nodes, key=lambda n: n.seq):
+        if node.kind is NodeKind.TOOL_CALL and node.status is not NodeStatus.NEVER_RAN and node.call:
+            groups.setdefault((node.call.path, node.kind), []).append(node)
+        elif node.kind is NodeKind.MODEL_CALL:
+            groups.setdefault((paths[node.id], node.kind), []).append(node)
+    return groups
+
+
+def node_paths(nodes: Sequence[Node]) -> dict[str, Path]:
+    """For every node, the path of the tool calls around it, outermost first."""
+    by_id = {n.id: n for n in nodes}
+    paths: dict[str, Path] = {}
+    for node in nodes:
+        chain: list[Node] = []
+        at: Node | None = node
+        while at is not None and at.id not in paths and len(chain) <= len(by_id):
+            chain.append(at)
+            at = by_id.get(at.parent_id) if at.parent_id else None
+        for item in reversed(chain):
+            parent = by_id.get(item.parent_id) if item.parent_id else None
+            paths[item.id] = _inside(parent, paths) if parent is not None else ()
+    return paths
+
+
+def _inside(parent: Node, paths: Mapping[str, Path]) -> Path:
+    if parent.call is None:
+        return paths.get(parent.id, ())
+    return (*parent.call.path, path_step(parent.call.tool, parent.call.key, parent.call.occurrence))
+
+
+def _entered_paths(result: Sequence[Node]) -> set[Path]:
+    """Paths whose innermost call ran for real in the result, so that its inner calls were due again."""
+    entered: set[Path] = {()}
+    for node in result:
+        call = node.call
+        if call is not None and (call.provenance is None or call.provenance.by == "live"):
+            entered.add((*call.path, path_step(call.tool, call.key, call.occurrence)))
+    return entered
+
+
+def _pair_difference(pair: Pair, places: "_Places", ignore: Ignore, models: bool) -> Divergence | None:
+    node = pair.result or pair.baseline
+    assert node is not None
+    if node.kind is NodeKind.MODEL_CALL:
+        return _model_difference(pair) if models else None
+    return _tool_difference(pair, places, ignore)
+
+
+_Token = tuple[Path, str, str]
+_Places = tuple[dict[_Token, int], dict[_Token, int]]  # the last place of each call in baseline and result
+
+
+def _places(pairs: Sequence[Pair], ignore: Ignore) -> _Places:
+    theirs: dict[_Token, int] = {}
+    ours: dict[_Token, int] = {}
+    for pair in pairs:
+        for node, places in ((pair.baseline, theirs), (pair.result, ours)):
+            if node is not None and node.call is not None:
+                places[_token(node, pair.path, ignore)] = pair.place
+    return theirs, ours
+
+
+def _token(node: Node, path: Path, ignore: Ignore) -> _Token:
+    assert node.call is not None
+    pointers = ignore.get(node.call.tool, ())
+    if node.call.key is not None and not pointers:
+        return path, node.call.tool, node.call.key
+    return path, node.call.tool, canonical_stored(strip(node.call.arguments, pointers), strict=False).hex()
+
+
+def _tool_difference(pair: Pair, places: _Places, ignore: Ignore) -> Divergence | None:
+    theirs, ours = pair.baseline, pair.result
+    where = place_name(pair)
+    if ours is None:
+        assert theirs is not None
+        assert theirs.call is not None
+        return _tool_divergence("missing", where, pair, f"{theirs.call.tool} was recorded here and was not called")
+    assert ours.call is not None
+    if theirs is None:
+        return _tool_divergence("extra", where, pair, f"{ours.call.tool} was called and nothing was recorded here")
+    assert theirs.call is not None
+    if same_call(theirs, ours, ignore):
+        return None
+    later_ours = places[1].get(_token(theirs, pair.path, ignore), 0) > pair.place
+    later_theirs = places[0].get(_token(ours, pair.path, ignore), 0) > pair.place
+    what, why = _kind_of_difference(theirs, ours, later_ours, later_theirs)
+    return _tool_divergence(what, where, pair, why)
+
+
+_What = Literal["tool", "arguments", "order", "extra", "missing", "model_request", "output", "status", "outcome"]
+
+
+def _kind_of_difference(theirs: Node, ours: Node, later_ours: bool, later_theirs: bool) -> tuple[_What, str]:
+    assert theirs.call is not None
+    assert ours.call is not None
+    if later_ours and later_theirs:
+        return "order", f"{ours.call.tool} came before {theirs.call.tool}, which was recorded first"
+    if theirs.call.tool == ours.call.tool and not later_ours:
+        return "arguments", f"{ours.call.tool} was called with other arguments"
+    if later_theirs:
+        return "missing", f"{theirs.call.tool} was recorded here and was not called"
+    if later_ours:
+        return "extra", f"{ours.call.tool} was called before {theirs.call.tool} and was not recorded here"
+    return "tool", f"{theirs.call.tool} was recorded here, {ours.call.tool} was called"
+
+
+def _tool_divergence(what: _What, where: str, pair: Pair, why: str) -> Divergence:
+    theirs = pair.baseline.call if pair.baseline else None
+    ours = pair.result.call if pair.result else None
+    pointers: tuple[str, ...] = ()
+    if theirs is not None and ours is not None and theirs.tool == ours.tool:
+        pointers = tuple(d.pointer for d in differences(theirs.arguments, ours.arguments))
+    return Divergence(
+        what=what,
+        where=where,
+        baseline_node=pair.baseline.id if pair.baseline else None,
+        result_node=pair.result.id if pair.result else None,
+        pointers=pointers,
+        expected={"tool": theirs.tool, "arguments": theirs.arguments} if theirs else None,
+        seen={"tool": ours.tool, "arguments": ours.arguments} if ours else None,
+        explanation=why,
+    )
+
+
+def same_call(theirs: Node, ours: Node, ignore: Ignore) -> bool:
+    """Whether two tool calls are the same call: tool, and canonical arguments without ignored fields."""
+    a, b = theirs.call, ours.call
+    assert a is not None
+    assert b is not None
+    if a.tool != b.tool:
+        return False
+    if a.key is not None and a.key == b.key:
+        return True
+    pointers = ignore.get(a.tool, ())
+    if a.key is not None and b.key is not None and not pointers:
+        return False
+    return not differences(strip(a.arguments, pointers), strip(b.arguments, pointers))
+
+
+def _model_difference(pair: Pair) -> Divergence | None:
+    theirs, ours = pair.baseline, pair.result
+    where = place_name(pair)
+    if theirs is None or ours is None:
+        why = "a model call was made that was not recorded" if theirs is None else "a recorded model call was not made"
+        return Divergence(
+            what="extra" if theirs is None else "missing",
+            where=where,
+            baseline_node=theirs.id if theirs else None,
+            result_node=ours.id if ours else None,
+            explanation=why,
+        )
+    if _same_request(theirs, ours):
+        return None
+    found = request_diff(_request(theirs), _request(ours), missing=theirs.model.missing if theirs.model else ())
+    if found is None:
+        return None
+    return Divergence(
+        what="model_request",
+        where=where,
+        baseline_node=theirs.id,
+        result_node=ours.id,
+        pointers=(found.pointer,),
+        expected=found.recorded,
+        seen=found.asked,
+        diff=found.diff,
+        explanation=found.summary,
+    )
+
+
+def _same_request(theirs: Node, ours: Node) -> bool:
+    assert theirs.model is not None
+    assert ours.model is not None
+    if theirs.model.key is not None and theirs.model.key == ours.model.key:
+        return True
+    provenance = ours.model.provenance
+    return provenance is not None and provenance.by == "served" and provenance.node_id == theirs.id
+
+
+def _request(node: Node) -> dict[str, Any]:
+    assert node.model is not None
+    return {**(node.inputs or {}), "model": node.model.requested}
+
+
+def _status_difference(baseline: Session, result: Session) -> Divergence:
+    error = result.error or baseline.error
+    why = f"the baseline {baseline.status.value}, the result {result.status.value}"
+    return Divergence(
+        what="status",
+        where="end of the run",
+        expected=baseline.status.value,
+        seen=result.status.value,
+        explanation=f"{why}: {error.class_name}: {error.message}" if error else why,
+    )
+
+
+def place_name(pair: Pair) -> str:
+    """A readable node path: ``tool call 3 refund_payment``, inside others where it is nested."""
+    node = pair.result or pair.baseline
+    assert node is not None
+    label = "model call" if node.kind is NodeKind.MODEL_CALL else "tool call"
+    name = f" {node.call.tool}" if node.call else ""
+    return f"{label} {pair.place}{name}" + (f", inside {len(pair.path)} enclosing call(s)" if pair.path else "")
+
+
+def totals(session: Session, nodes: Sequence[Node]) -> Totals:
+    """Tokens, cost, time and number of calls of one session."""
+    usage = session.usage
+    sums = (
+        _sum(usage.input_uncached, usage.input_cache_read, usage.input_cache_write) if usage else None,
+        _sum(usage.output_visible, usage.output_reasoning) if usage else None,
+    )
+    return Totals(
+        input_tokens=sums[0],
+        output_tokens=sums[1],
+        cost=session.cost.amount if session.cost else None,
+        latency_ns=session.ended_at - session.started_at if session.ended_at is not None else None,
+        model_calls=sum(n.kind is NodeKind.MODEL_CALL for n in nodes),
+        tool_calls=sum(n.kind is NodeKind.TOOL_CALL for n in nodes),
+    )
+
+
+def _sum(*parts: int | None) -> int | None:
+    known = [p for p in parts if p is not None]
+    return sum(known) if known else None
+
+
+def text_diff(left: str, right: str, *, lines: int = 80) -> str:
+    """A unified diff of two texts, at most ``lines`` lines, cut with a mark."""
+    found = list(difflib.unified_diff(left.splitlines(), right.splitlines(), "recorded", "now", lineterm="", n=2))
+    if len(found) > lines:
+        found = [*found[:lines], f"... {len(found) - lines} more lines"]
+    return "\n".join(found)
+
+
+def _same(left: JSON, right: JSON) -> bool:
+    return left is right or not differences(left, right)
+
+
+def _text(value: JSON) -> str:
+    return value if isinstance(value, str) else canonical_stored(value).decode("utf-8", "surrogatepass")
+
+
+def failed_outcome(node: Node) -> bool:
+    """Whether the call ended in anything but a value."""
+    return node.outcome is not None and node.outcome.kind is not OutcomeKind.VALUE
