@@ -1,0 +1,66 @@
+"""Every command, declared once: its words, where it is, and what it does in one line.
+
+Imported by each start of ``playhead``, so it imports nothing. The help text is made of this table; a command's own
+module, and the parser, load only when the command runs.
+"""
+
+COMMANDS: tuple[tuple[str, str, str], ...] = (
+    ("init", "project:init", "Make a store in this folder and say how to record."),
+    ("demo", "demo:demo", "Record, replay, fork and compare a small agent, offline."),
+    ("doctor", "doctor:doctor", "Check the store, the environment and the adapters."),
+    ("agent list", "agents:list_agents", "List agents and their newest version."),
+    ("agent show", "agents:show_agent", "Show an agent's versions, run spec and capabilities."),
+    ("session list", "sessions:list_sessions", "List recorded sessions, newest first."),
+    ("session show", "sessions:show_session", "Show a session's inputs, output, usage, cost and marks."),
+    ("session tree", "sessions:tree", "Draw the calls of a session as a tree."),
+    ("session diff", "comparing:diff", "Compare two sessions call by call."),
+    ("session export", "exporting:export", "Write sessions as playhead JSON lines."),
+    ("session delete", "sessions:delete", "Delete sessions and everything recorded in them."),
+    ("session tag", "sessions:tag", "Add tags to a session, or remove them."),
+    ("replay create", "replays:create", "Re-run a session's agent against its recording."),
+    ("replay list", "replays:list_replays", "List replays, newest first."),
+    ("replay get", "replays:get", "Show a replay: status, fidelity, ledger and verdicts."),
+    ("replay compare", "comparing:compare", "Compare a replay with its baseline, or any two sessions."),
+    ("import", "importing:import_", "Import recordings made by other tools."),
+    ("config", "project:config", "Show the settings in force and where each comes from."),
+    ("version", "version:version", "Print the version of playhead."),
+)
+
+GLOBAL_OPTIONS = """\
+Options of every command:
+  --output text|json|jsonl  Form of the result: text on a terminal, else json.
+  --url URL                 The store to use, in place of the project's own.
+  --debug                   Show the traceback of an unexpected error.
+  --help, -h                Show what a command takes.
+"""
+
+_HEAD = """\
+Usage: playhead COMMAND [OPTIONS]
+
+Recordings of AI-agent runs that you can run again.
+
+Commands:
+"""
+
+_TAIL = """
+An id may be shortened to any unique beginning or end of it; `last` is the newest session, `last~1` the one before.
+Exit codes: 0 ok, 1 the answer is no, 2 usage or refused, 3 infrastructure, 4 inconclusive, 130 interrupted.
+Start with `playhead demo`, or `playhead init` in your own project.
+"""
+
+
+def _lines(commands: tuple[tuple[str, str, str], ...]) -> str:
+    return "".join(f"  {words:<15} {summary}\n" for words, _, summary in commands)
+
+
+def top_help() -> str:
+    """What ``playhead --help`` prints."""
+    return f"{_HEAD}{_lines(COMMANDS)}\n{GLOBAL_OPTIONS}{_TAIL}"
+
+
+def noun_help(noun: str) -> str | None:
+    """What ``playhead NOUN`` prints when several commands start with the noun; None when none does."""
+    commands = tuple(row for row in COMMANDS if row[0].startswith(f"{noun} "))
+    if not commands:
+        return None
+    return f"Usage: playhead {noun} COMMAND [OPTIONS]\n\nCommands:\n{_lines(commands)}\n{GLOBAL_OPTIONS}"
