@@ -33,9 +33,9 @@ class SessionQuery:
     conversation: str | None = None
     baseline_id: str | None = None
     since: int | None = None  # started at or after, ns
-    until: int | None = None
+    until: int | None = None  # started before, ns
     ids: tuple[str, ...] | None = None
-    metadata: Mapping[str, JSON] = field(default_factory=dict)  # equal top-level members
+    metadata: Mapping[str, JSON] = field(default_factory=dict[str, JSON])  # equal top-level members
     oldest_first: bool = False
 
 
@@ -65,7 +65,8 @@ class SessionPort(Protocol):
         ...
 
     def finish(self, session: Session) -> None:
-        """Store the final state of a session and compact its payloads."""
+        """Store the final state of a session and compact its payloads. Tags and metadata that others gave it since it
+        began stay."""
         ...
 
     def put(
@@ -90,8 +91,9 @@ class SessionPort(Protocol):
     def nodes(
         self, session_id: str, *, payloads: bool = True, after_seq: int | None = None, limit: int | None = None
     ) -> list[Node]:
-        """Nodes in start order. Without ``payloads``, ``inputs``, ``outcome.value``, ``attributes`` and
-        ``call.arguments`` are None and no payload is read."""
+        """Nodes in start order. Without ``payloads`` no payload is read: ``inputs``, ``outcome.value``,
+        ``outcome.native``, ``call.arguments``, ``model.usage.raw`` and ``imported.raw`` are None and ``attributes`` is
+        empty."""
         ...
 
     def update(
@@ -108,7 +110,9 @@ class SessionPort(Protocol):
 
     def by_external(self, format: str, instance: str, external_id: str) -> Session | None: ...
 
-    def newest_calls(self, tool: str, *, agent: str | None = None, session_ids: Sequence[str] | None = None) -> list[Node]:
+    def newest_calls(
+        self, tool: str, *, agent: str | None = None, session_ids: Sequence[str] | None = None
+    ) -> list[Node]:
         """For each key of ``tool``, the newest completed tool call with outcome kind ``value``, among the ``live`` and
         ``import`` sessions of ``agent`` or among ``session_ids``. With payloads."""
         ...

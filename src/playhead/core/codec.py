@@ -1,0 +1,244 @@
+"""Values to plain JSON and back: the one stored form, its version, and the reading of every older version.
+
+`dump` and `load` work on JSON objects, `encode` and `decode` on their text. Members with the default value are left
+out. Members that hold `JSON` pass through untouched, so a dumped value may hold `Encoded` parts until it is encoded.
+
+`load` trusts nobody by default: unknown members, wrong types and newer formats are a `FormatError` that names the
+place. A store reads its own rows with ``trusted=True``, which builds the value and checks nothing.
+"""
+
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import orjson
+
+from playhead.core.values import JSON, Encoded
+from playhead.errors import FormatError
+
+FORMAT = 1
+"""Version of the stored form that `dump` writes. Raised when a reader of the last version would misread it."""
+
+Upgrade = Callable[[str, dict[str, JSON]], dict[str, JSON]]
+
+_UPGRADES: dict[int, Upgrade] = {}
+"""Format n -> function (class name, object in format n) -> object in format n + 1. It may not change its argument."""
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    name: str
+    default: Any
+    dump: Callable[[Any], JSON] | None
+    load: Callable[[JSON], Any] | None
+    inner: type | None  # the dataclass inside, for the search for unknown members
+
+
+def dump(value: Any) -> dict[str, JSON]:
+    """The JSON object of a session, node, verdict, agent version, replay or any part of one."""
+    out: dict[str, JSON] = {}
+    for member in _members(cast("type[Any]", type(value))):
+        held = getattr(value, member.name)
+        default = member.default
+        if held is default or (held == default and type(held) is type(default)):
+            continue
+        out[member.name] = held if member.dump is None or held is None else member.dump(held)
+    return out
+
+
+def load(cls: type[V], data: JSON, *, format: int = FORMAT, trusted: bool = False) -> V:
+    """The value of a JSON object that was dumped in ``format``.
+
+    Raises:
+        FormatError: not such an object; ``details["at"]`` is the JSON pointer of the place.
+    """
+    if format != FORMAT:
+        data = _upgraded(cls, data, format)
+    if not trusted:
+        return _validated(cls, data)
+    return _built(cls, data)
+
+
+def encode(value: JSON, *, sort_keys: bool = False) -> bytes:
+    """JSON text of stored JSON; `Encoded` parts go in as they are."""
+    option = orjson.OPT_SORT_KEYS if sort_keys else 0
+    try:
+        return orjson.dumps(value, _fragment, option)
+    except TypeError:  # wide integers, lone surrogates, deep nesting
+        from playhead.core.canonical import render
+
+        return render(plain(value))
+
+
+_WIDE = re.compile(rb"[0-9]{18}")
+
+
+def decode(text: bytes) -> JSON:
+    """Inverse of `encode`; every integer is exact."""
+    if not _WIDE.search(text):
+        try:
+            return orjson.loads(text)
+        except orjson.JSONDecodeError:  # lone surrogates, deep nesting, or not JSON
+            pass
+    from playhead.core.canonical import parse_json
+
+    return parse_json(text)
+
+
+def plain(value: JSON) -> JSON:
+    """A copy in which every `Encoded` is parsed. Walks with a stack of its own, so depth does not matter."""
+    root: list[JSON] = [value]
+    todo: list[tuple[Any, Any]] = [(root, 0)]
+    while todo:
+        box, place = todo.pop()
+        held: JSON = box[place]
+        if isinstance(held, Encoded):
+            box[place] = decode(held.text)
+        elif isinstance(held, dict):
+            copied = dict(cast("dict[str, JSON]", held))
+            box[place] = copied
+            todo.extend((copied, name) for name in copied)
+        elif isinstance(held, list | tuple):
+            items = list(cast("list[JSON]", held))
+            box[place] = items
+            todo.extend((items, index) for index in range(len(items)))
+    return root[0]
+
+
+def _fragment(value: object) -> orjson.Fragment:
+    if isinstance(value, Encoded):
+        return orjson.Fragment(value.text)
+    raise TypeError(f"not stored JSON: {type(value).__name__}")
+
+
+# Classes to members
+
+
+@cache
+def _members(cls: type) -> tuple[_Member, ...]:
+    hints = typing.get_type_hints(cls)
+    return tuple(_member(f.name, _default(f), hints[f.name]) for f in fields(cls))
+
+
+@cache
+def _by_name(cls: type) -> dict[str, _Member]:
+    return {member.name: member for member in _members(cls)}
+
+
+def _default(f: Any) -> Any:
+    if f.default_factory is not MISSING:
+        return f.default_factory()
+    return f.default
+
+
+def _member(name: str, default: Any, hint: Any) -> _Member:
+    hint = _not_none(hint)
+    if typing.get_origin(hint) is tuple:
+        item = _not_none(typing.get_args(hint)[0])
+        if is_dataclass(item):
+            assert isinstance(item, type)
+            return _Member(name, default, lambda held: [dump(i) for i in held], _tuple_of(item), item)
+        return _Member(name, default, list, tuple, None)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _Member(name, default, lambda held: held.value, hint, None)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _Member(name, default, dump, lambda data: _built(hint, data), hint)
+    return _Member(name, default, None, None, None)
+
+
+def _tuple_of(item: type) -> Callable[[JSON], Any]:
+    def build(data: list[dict[str, JSON]]) -> tuple[Any, ...]:
+        return tuple([_built(item, part) for part in data])
+
+    return build
+
+
+def _not_none(hint: Any) -> Any:
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        rest = [arg for arg in typing.get_args(hint) if arg is not type(None)]
+        return rest[0] if len(rest) == 1 else object
+    return hint
+
+
+def _built(cls: type[V], data: Mapping[str, JSON]) -> V:
+    members = _by_name(cls)
+    values: dict[str, Any] = {}
+    for name, held in data.items():
+        convert = members[name].load
+        values[name] = held if convert is None or held is None else convert(held)
+    return cls(**values)
+
+
+# Data from elsewhere
+
+
+def _upgraded(cls: type, data: JSON, format: int) -> JSON:
+    if format > FORMAT:
+        raise FormatError(
+            f"this was written in format {format}; this playhead reads up to format {FORMAT}",
+            hint="upgrade playhead",
+            at="",
+        )
+    for version in range(format, FORMAT):
+        if version not in _UPGRADES:
+            raise FormatError(f"unknown format {version!r}", at="")
+        data = _UPGRADES[version](cls.__name__, data)
+    return data
+
+
+@cache
+def _adapter(cls: type) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(cls)
+
+
+def _validated(cls: type[V], data: JSON) -> V:
+    from pydantic import ValidationError
+
+    unknown = _unknown(cls, data, "")
+    if unknown is not None:
+        raise FormatError(f"{cls.__name__}: unknown member at {unknown}", at=unknown)
+    try:
+        return _adapter(cls).validate_python(data)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False, include_input=False)
+        if all(p["type"] == "string_unicode" for p in problems):
+            return _built(cls, data)  # lone surrogates, which pydantic refuses and recordings may hold
+        at = pointer(problems[0]["loc"])
+        message = f"{cls.__name__}: {problems[0]['msg']} at {at or 'the top'}"
+        raise FormatError(message, at=at, problems=[(pointer(p["loc"]), p["msg"]) for p in problems]) from error
+
+
+def _unknown(cls: type, data: JSON, at: str) -> str | None:
+    """The pointer of the first member that the class does not have."""
+    if not isinstance(data, Mapping):
+        return None
+    members = _by_name(cls)
+    for name, held in cast("Mapping[str, JSON]", data).items():
+        here = at + pointer((name,))
+        if name not in members:
+            return here
+        inner = members[name].inner
+        if inner is None:
+            continue
+        items: list[tuple[str, JSON]] = [(here, held)]
+        if isinstance(held, list):
+            items = [(f"{here}/{index}", item) for index, item in enumerate(cast("list[JSON]", held))]
+        for place, item in items:
+            found = _unknown(inner, item, place)
+            if found is not None:
+                return found
+    return None
+
+
+def pointer(place: typing.Iterable[str | int]) -> str:
+    """A JSON pointer from its parts."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in place)

@@ -1,0 +1,71 @@
+"""What of a node is its head and what its payload; when two recordings have equal content.
+
+A head is of bounded size and answers every listing. Payloads hold everything else and are read only when asked for.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from playhead.core.codec import dump, encode, load
+from playhead.core.values import JSON, Node, Session, Verdict
+
+
+class Parts(NamedTuple):
+    """A dumped node in two: ``payload`` has the members inputs, attributes, arguments, value, native, usage, raw."""
+
+    head: dict[str, JSON]
+    payload: dict[str, JSON]
+
+
+_PLACES = (("call", "arguments", "arguments"), ("outcome", "value", "value"), ("outcome", "native", "native"),
+           ("imported", "raw", "raw"))  # fmt: skip
+
+
+def split(node: Node) -> Parts:
+    head = dump(node)
+    payload: dict[str, JSON] = {}
+    for name in ("inputs", "attributes"):
+        if name in head:
+            payload[name] = head.pop(name)
+    for outer, inner, name in _PLACES:
+        part = head.get(outer)
+        if part is not None and inner in part:
+            payload[name] = part.pop(inner)
+    usage = head["model"].get("usage") if "model" in head else None
+    if usage is not None and "raw" in usage:
+        payload["usage"] = usage.pop("raw")
+    return Parts(head, payload)
+
+
+def join(head: dict[str, JSON], payload: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Inverse of `split`; fills ``head`` in place."""
+    for name in ("inputs", "attributes"):
+        if name in payload:
+            head[name] = payload[name]
+    for outer, inner, name in _PLACES:
+        if name in payload:
+            head[outer][inner] = payload[name]
+    if "usage" in payload:
+        head["model"]["usage"]["raw"] = payload["usage"]
+    return head
+
+
+def node_of(head: dict[str, JSON], payload: Mapping[str, JSON] | None) -> Node:
+    """The node; with ``payload`` None the one that listings show, its payload members empty."""
+    joined = head if payload is None else join(head, payload)
+    call = joined.get("call")
+    if call is not None:
+        call.setdefault("arguments", None)  # a member without a default
+    return load(Node, joined, trusted=True)
+
+
+def content_digest(session: Session, nodes: Sequence[Node], verdicts: Sequence[Verdict]) -> str:
+    """Equal for equal content: nothing that says how often or by whom it was stored."""
+    whole = [
+        dump(replace(session, revision=1, owner=None)),
+        [dump(node) for node in sorted(nodes, key=lambda n: (n.seq, n.id))],
+        sorted((dump(verdict) for verdict in verdicts), key=lambda v: (v.get("evaluator") or "", v["name"])),
+    ]
+    return hashlib.sha256(encode(whole, sort_keys=True)).hexdigest()

@@ -1,0 +1,320 @@
+"""The store in memory: the reference for every other backend, and a test double for users.
+
+Values are kept as JSON text, so that nobody can change what is stored through a value that was handed in or out, and
+what comes back has been through the same form as with any other backend.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from playhead.core.codec import decode, dump, encode, load
+from playhead.core.values import JSON, AgentVersion, Node, Origin, Replay, Session, SessionStatus, Verdict
+from playhead.errors import ConflictError, NotFoundError, UsageError
+from playhead.store import lookup
+from playhead.store.content import content_digest, node_of, split
+from playhead.store.ports import Page, PutResult, SessionQuery
+
+P = TypeVar("P")
+T = TypeVar("T", Session, AgentVersion, Replay, Verdict)
+
+
+def _freeze(value: Any) -> bytes:
+    return encode(dump(value))
+
+
+def _thaw(cls: type[T], text: bytes) -> T:
+    return load(cls, decode(text), trusted=True)
+
+
+@dataclass(slots=True)
+class _Held:
+    """One session: nodes as (seq, head, payload) by id."""
+
+    session: bytes
+    nodes: dict[str, tuple[int, bytes, bytes]] = field(default_factory=dict[str, tuple[int, bytes, bytes]])
+    verdicts: dict[tuple[str | None, str], bytes] = field(default_factory=dict[tuple[str | None, str], bytes])
+    digest: str | None = None
+
+
+class MemorySessions:
+    def __init__(self, lock: threading.RLock) -> None:
+        self._lock = lock
+        self._held: dict[str, _Held] = {}
+
+    def begin(self, session: Session) -> None:
+        with self._lock:
+            self._held.setdefault(session.id, _Held(_freeze(session)))
+
+    def append(self, session_id: str, nodes: Sequence[Node]) -> None:
+        with self._lock:
+            held = self._get(session_id)
+            for node in nodes:
+                if node.session_id != session_id:
+                    raise UsageError(f"node {node.id!r} belongs to session {node.session_id!r}, not {session_id!r}")
+            held.nodes.update((node.id, _frozen_node(node)) for node in nodes)
+
+    def finish(self, session: Session) -> None:
+        with self._lock:
+            held = self._held.setdefault(session.id, _Held(_freeze(session)))
+            held.session = _freeze(lookup.merged(_thaw(Session, held.session), session))
+
+    def put(
+        self, session: Session, nodes: Sequence[Node], verdicts: Sequence[Verdict] = (), *, on_exists: str = "replace"
+    ) -> PutResult:
+        digest = content_digest(session, nodes, verdicts)
+        with self._lock:
+            known = self._held.get(session.id)
+            if known is not None:
+                kept = lookup.kept(session.id, on_exists, equal=lambda: self._digest(session.id) == digest)
+                if kept is not None:
+                    return kept
+                session = replace(session, revision=_thaw(Session, known.session).revision + 1)
+            held = _Held(_freeze(session), digest=digest)
+            held.nodes.update((node.id, _frozen_node(node)) for node in nodes)
+            held.verdicts.update(((v.evaluator, v.name), _freeze(v)) for v in verdicts)
+            self._held[session.id] = held
+            return PutResult(session_id=session.id, result="created" if known is None else "updated")
+
+    def get(self, session_id: str) -> Session:
+        with self._lock:
+            return _thaw(Session, self._get(session_id).session)
+
+    def resolve(self, text: str, *, agent: str | None = None) -> str:
+        with self._lock:
+            query = SessionQuery(agents=None if agent is None else (agent,))
+            sessions = self._matching(query)
+            counted = [s.id for s in sessions if s.origin not in lookup.UNCOUNTED]
+            return lookup.resolve(
+                text,
+                "session",
+                nth_newest=lambda n: counted[n] if n < len(counted) else None,
+                fitting=lambda part: [s.id for s in sessions if s.id.startswith(part) or s.id.endswith(part)],
+            )
+
+    def find(self, query: SessionQuery, *, limit: int = 50, cursor: str | None = None) -> Page:
+        with self._lock:
+            found = self._matching(query)
+        return _page(found, _session_place, limit, cursor, query.oldest_first)
+
+    def count(self, query: SessionQuery) -> int:
+        with self._lock:
+            return len(self._matching(query))
+
+    def nodes(
+        self, session_id: str, *, payloads: bool = True, after_seq: int | None = None, limit: int | None = None
+    ) -> list[Node]:
+        with self._lock:
+            held = self._get(session_id).nodes
+            rows = sorted((seq, id) for id, (seq, _, _) in held.items() if after_seq is None or seq > after_seq)
+            return [_thawed_node(held[id], payloads) for _, id in rows[:limit]]
+
+    def update(
+        self,
+        session_id: str,
+        *,
+        status: SessionStatus | None = None,
+        add_tags: Sequence[str] = (),
+        remove_tags: Sequence[str] = (),
+        metadata: Mapping[str, JSON] | None = None,
+    ) -> Session:
+        with self._lock:
+            held = self._get(session_id)
+            session = lookup.updated(_thaw(Session, held.session), status, add_tags, remove_tags, metadata)
+            held.session = _freeze(session)
+            return _thaw(Session, held.session)
+
+    def delete(self, session_id: str) -> None:
+        with self._lock:
+            self._get(session_id)
+            del self._held[session_id]
+
+    def by_external(self, format: str, instance: str, external_id: str) -> Session | None:
+        wanted = (format, instance, external_id)
+        with self._lock:
+            for session in self._matching(SessionQuery()):
+                origin = session.imported
+                if origin is not None and (origin.format, origin.instance, origin.external_id) == wanted:
+                    return session
+        return None
+
+    def newest_calls(
+        self, tool: str, *, agent: str | None = None, session_ids: Sequence[str] | None = None
+    ) -> list[Node]:
+        query = SessionQuery(
+            agents=None if agent is None else (agent,),
+            ids=None if session_ids is None else tuple(session_ids),
+            origins=(Origin.LIVE, Origin.IMPORT) if session_ids is None else None,
+        )
+        with self._lock:
+            ids = [session.id for session in self._matching(query)]
+            return lookup.newest_by_key((node for id in ids for node in self.nodes(id)), tool)
+
+    def add_verdicts(self, session_id: str, verdicts: Sequence[Verdict]) -> None:
+        with self._lock:
+            self._get(session_id).verdicts.update(((v.evaluator, v.name), _freeze(v)) for v in verdicts)
+
+    def verdicts(self, session_id: str) -> list[Verdict]:
+        with self._lock:
+            return [_thaw(Verdict, text) for text in self._get(session_id).verdicts.values()]
+
+    def _get(self, session_id: str) -> _Held:
+        held = self._held.get(session_id)
+        if held is None:
+            raise NotFoundError(f"no session {session_id!r}")
+        return held
+
+    def _digest(self, session_id: str) -> str:
+        held = self._held[session_id]
+        return held.digest or content_digest(self.get(session_id), self.nodes(session_id), self.verdicts(session_id))
+
+    def _matching(self, query: SessionQuery) -> list[Session]:
+        sessions = [_thaw(Session, held.session) for held in self._held.values()]
+        found = [session for session in sessions if lookup.fits(session, query)]
+        return sorted(found, key=lambda s: (s.started_at, s.id), reverse=not query.oldest_first)
+
+
+class MemoryAgents:
+    def __init__(self, lock: threading.RLock) -> None:
+        self._lock = lock
+        self._held: dict[str, bytes] = {}
+
+    def register(self, version: AgentVersion) -> AgentVersion:
+        with self._lock:
+            known = self.versions(version.agent)
+            for other in known:
+                if lookup.state(other) == lookup.state(version):
+                    return other
+            if version.id in self._held:
+                raise ConflictError(f"agent version {version.id!r} exists with another run spec or fingerprint")
+            stored = replace(version, number=max((v.number for v in known), default=0) + 1)
+            self._held[version.id] = _freeze(stored)
+            return stored
+
+    def get(self, version_id: str) -> AgentVersion:
+        with self._lock:
+            if version_id not in self._held:
+                raise NotFoundError(f"no agent version {version_id!r}")
+            return _thaw(AgentVersion, self._held[version_id])
+
+    def find(self, agent: str, number: int | None = None) -> AgentVersion:
+        known = self.versions(agent)
+        fitting = [version for version in known if number is None or version.number == number]
+        if not fitting:
+            raise lookup.no_version(agent, number, known)
+        return fitting[-1]
+
+    def names(self) -> list[str]:
+        with self._lock:
+            return sorted({_thaw(AgentVersion, text).agent for text in self._held.values()})
+
+    def versions(self, agent: str) -> list[AgentVersion]:
+        with self._lock:
+            found = [_thaw(AgentVersion, text) for text in self._held.values()]
+        return sorted((version for version in found if version.agent == agent), key=lambda v: v.number)
+
+    def set_capabilities(self, version_id: str, capabilities: Mapping[str, JSON]) -> AgentVersion:
+        with self._lock:
+            self._held[version_id] = _freeze(replace(self.get(version_id), capabilities=dict(capabilities)))
+            return self.get(version_id)
+
+
+class MemoryReplays:
+    def __init__(self, lock: threading.RLock) -> None:
+        self._lock = lock
+        self._held: dict[str, bytes] = {}
+
+    def create(self, replay: Replay) -> Replay:
+        with self._lock:
+            if replay.idempotency_key is not None:
+                for other in self._all():
+                    if other.idempotency_key == replay.idempotency_key:
+                        return other
+            if replay.id in self._held:
+                raise ConflictError(f"replay {replay.id!r} exists")
+            self._held[replay.id] = _freeze(replay)
+            return self.get(replay.id)
+
+    def save(self, replay: Replay) -> None:
+        with self._lock:
+            self.get(replay.id)
+            self._held[replay.id] = _freeze(replay)
+
+    def get(self, replay_id: str) -> Replay:
+        with self._lock:
+            if replay_id not in self._held:
+                raise NotFoundError(f"no replay {replay_id!r}")
+            return _thaw(Replay, self._held[replay_id])
+
+    def resolve(self, text: str) -> str:
+        with self._lock:
+            ids = [replay.id for replay in self._all()]
+        return lookup.resolve(
+            text,
+            "replay",
+            nth_newest=lambda n: ids[n] if n < len(ids) else None,
+            fitting=lambda part: [id for id in ids if id.startswith(part) or id.endswith(part)],
+        )
+
+    def find(
+        self, *, baseline_session_id: str | None = None, status: str | None = None, limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page:  # fmt: skip
+        with self._lock:
+            found = [
+                replay
+                for replay in self._all()
+                if baseline_session_id in (None, replay.baseline_session_id) and status in (None, replay.status)
+            ]
+        return _page(found, _replay_place, limit, cursor, False)
+
+    def _all(self) -> list[Replay]:
+        found = [_thaw(Replay, text) for text in self._held.values()]
+        return sorted(found, key=lambda r: (r.created_at, r.id), reverse=True)
+
+
+class MemoryStore:
+    """A store that lives as long as the object. Safe for threads; not shared between processes."""
+
+    def __init__(self) -> None:
+        lock = threading.RLock()
+        self.url = "memory:"
+        self.sessions = MemorySessions(lock)
+        self.agents = MemoryAgents(lock)
+        self.replays = MemoryReplays(lock)
+
+    def check(self) -> Iterator[str]:
+        return iter(())
+
+    def close(self) -> None:
+        """Nothing to release; what was stored stays."""
+
+
+def _frozen_node(node: Node) -> tuple[int, bytes, bytes]:
+    parts = split(node)
+    return node.seq, encode(parts.head), encode(parts.payload)
+
+
+def _thawed_node(row: tuple[int, bytes, bytes], payloads: bool) -> Node:
+    _, head, payload = row
+    return node_of(decode(head), decode(payload) if payloads else None)
+
+
+def _session_place(session: Session) -> lookup.Place:
+    return lookup.Place(session.started_at, session.id)
+
+
+def _replay_place(replay: Replay) -> lookup.Place:
+    return lookup.Place(replay.created_at, replay.id)
+
+
+def _page(
+    items: Sequence[P], place: Callable[[P], lookup.Place], limit: int, cursor: str | None, oldest_first: bool
+) -> Page:
+    if cursor is not None:
+        after = lookup.place_of(cursor)
+        items = [item for item in items if (place(item) > after if oldest_first else place(item) < after)]
+    page = tuple(items[: max(limit, 0)])
+    more = len(items) > len(page) and page
+    return Page(items=page, next_cursor=lookup.cursor_of(place(page[-1])) if more else None)
