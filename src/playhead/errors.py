@@ -18,11 +18,13 @@
          │   ├─ MissError           a call that no recording answers
          │   │   └─ MissingFixtureError
          │   ├─ StaleError          a recorded value that no longer fits the declared schema
-         │   └─ OverrideNotAppliedError
+         │   ├─ OverrideNotAppliedError
+         │   └─ NothingServedError      an unchanged replay in which no recording answered anything
          ├─ FormatError             a file or row that cannot be read as what it says it is (exit code 3)
          ├─ LiveError               the live world
          │   ├─ EgressBlockedError  a connection that the guard refused
          │   ├─ ModelAccessError    a model that could not be asked (llm policy, judge)
+         │   ├─ AgentProcessError   the process of a replay that died or ran out of time
          │   └─ ReplayedToolError   stands for a recorded exception whose class is not to be had
          └─ StoreError              the store (exit code 3)
              ├─ StoreBusyError      locked by somebody else
@@ -114,6 +116,10 @@ class OverrideNotAppliedError(RecordingError):
     code = "override_not_applied"
 
 
+class NothingServedError(RecordingError):
+    code = "nothing_served"
+
+
 class FormatError(PlayheadError):
     code = "format"
 
@@ -130,6 +136,10 @@ class EgressBlockedError(LiveError, ConnectionError):
 
 class ModelAccessError(LiveError):
     code = "model_access"
+
+
+class AgentProcessError(LiveError):
+    code = "agent_process"
 
 
 class ReplayedToolError(LiveError):

@@ -1,0 +1,174 @@
+"""Settling a replay: ledger, comparison, fidelity and final status, once the agent has ended."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from playhead.core.compare import Comparison, compare
+from playhead.core.fidelity import fidelity
+from playhead.core.policy import HistoryConfig, HistoryModel, StaticConfig, ToolPolicy
+from playhead.core.values import (
+    ErrorInfo,
+    Fidelity,
+    FidelityKind,
+    LedgerRow,
+    Node,
+    NodeKind,
+    Replay,
+    ReplayStatus,
+    Session,
+)
+from playhead.engine.active import RecordingEnded, ReplayState
+from playhead.engine.clock import Clock
+from playhead.errors import NothingServedError, OverrideNotAppliedError, PlayheadError
+
+_ANSWERED = frozenset({"served", "covered", "rejected"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """A settled replay with the comparison behind its fidelity."""
+
+    replay: Replay
+    comparison: Comparison
+
+
+def settle(
+    replay: Replay,
+    state: ReplayState,
+    baseline: Session,
+    baseline_nodes: Sequence[Node],
+    result: Session,
+    result_nodes: Sequence[Node],
+    *,
+    fork: bool,
+    guard: str,
+    extra: Iterable[LedgerRow] = (),
+    clock: Clock,
+) -> Settled:
+    """The final state of a replay whose agent has ended.
+
+    ``extra`` are rows from outside the seam, such as refused connections.
+    """
+    ledger = (*state.ledger, *leftovers(state), *extra)
+    from_history = isinstance(state.model_policy, HistoryModel)
+    comparison = compare(
+        baseline,
+        baseline_nodes,
+        result,
+        result_nodes,
+        ignore=ignored(state.policy),
+        models=from_history,
+        output=from_history or baseline.status is not result.status,
+    )
+    judged = fidelity(comparison, ledger, compared=_compared(baseline_nodes, from_history))
+    error = _error(state, ledger, baseline_nodes, fork)
+    final = replace(
+        replay,
+        status=ReplayStatus.FAILED if error else ReplayStatus.COMPLETED,
+        result_session_id=result.id,
+        ended_at=clock.now(),
+        error=error,
+        ledger=ledger,
+        fidelity=judged,
+        guard=guard,
+    )
+    return Settled(replay=final, comparison=comparison)
+
+
+def ignored(policy: ToolPolicy) -> dict[str, Sequence[str]]:
+    """The pointers that a policy takes out of matching, per tool."""
+    return {
+        tool: config.ignore
+        for tool, config in policy.tools.items()
+        if isinstance(config, HistoryConfig | StaticConfig) and config.ignore
+    }
+
+
+def leftovers(state: ReplayState) -> list[LedgerRow]:
+    """A row for each recorded call that nothing asked for."""
+    return [
+        LedgerRow(
+            kind="leftover",
+            by="unused",
+            tool=r.tool,
+            arguments=r.arguments,
+            key=r.key,
+            path=r.path,
+            occurrence=r.occurrence,
+            from_session=r.session_id,
+            from_node=r.node_id,
+        )
+        for r in state.tape.leftovers()
+    ]
+
+
+def _compared(nodes: Sequence[Node], from_history: bool) -> int:
+    """How many baseline calls an unchanged replay is measured by: a live model's own calls prove nothing."""
+    kinds = {NodeKind.TOOL_CALL, NodeKind.MODEL_CALL} if from_history else {NodeKind.TOOL_CALL}
+    return sum(n.kind in kinds for n in nodes)
+
+
+def _error(
+    state: ReplayState, ledger: Sequence[LedgerRow], baseline_nodes: Sequence[Node], fork: bool
+) -> ErrorInfo | None:
+    if state.latch is not None and not isinstance(state.latch, RecordingEnded):
+        return error_info(state.latch.error)
+    missing = [f for f in _fields(state) if not state.override_hits[f]]
+    if missing:
+        return error_info(
+            OverrideNotAppliedError(
+                f"the override of {', '.join(missing)} changed nothing: no model call or input took it",
+                hint="check that the agent's model seam is one that playhead wraps, and the names in a model map",
+            )
+        )
+    calls = sum(
+        n.kind is NodeKind.TOOL_CALL and n.call is not None and n.call.source != "provider" for n in baseline_nodes
+    )
+    served = sum(row.kind == "tool" and row.by in _ANSWERED for row in ledger)
+    if calls and not served and not fork:
+        return error_info(
+            NothingServedError(
+                f"nothing was served although the baseline has {calls} tool call(s)",
+                hint="is the agent under test the one that was recorded, and are its tools wrapped?",
+            )
+        )
+    return None
+
+
+def _fields(state: ReplayState) -> list[str]:
+    return list(state.override.model_dump(exclude_none=True)) if state.override else []
+
+
+def error_info(error: PlayheadError) -> ErrorInfo:
+    """A playhead error as it is kept with a replay; ``code`` decides the exit code later."""
+    return ErrorInfo(
+        class_name=type(error).__name__,
+        module=type(error).__module__,
+        message=error.message,
+        code=error.code,
+        attributes={"hint": error.hint} if error.hint else None,
+    )
+
+
+def exit_code(replay: Replay, *, fork: bool, fail_on_verdict: bool = False) -> int:
+    """0 as asked, 1 the answer is no, 2 refused, 3 infrastructure, 4 unproven (an unchanged replay only)."""
+    if replay.status is ReplayStatus.FAILED:
+        return _CODES.get(str(replay.error.code) if replay.error else "", 3)
+    if replay.status is ReplayStatus.CANCELED:
+        return 130
+    if fail_on_verdict and any(v.passed is False for v in replay.verdicts):
+        return 1
+    if fork or replay.fidelity is None:
+        return 0
+    return {FidelityKind.FAITHFUL: 0, FidelityKind.DIVERGED: 1, FidelityKind.UNPROVEN: 4}[replay.fidelity.kind]
+
+
+_CODES = {
+    "miss": 1, "missing_fixture": 1, "stale": 1, "recording": 1, "nothing_served": 1, "override_not_applied": 1,
+    "usage": 2, "config": 2, "policy_invalid": 2, "not_found": 2, "entry_point": 2, "refused": 2,
+}  # fmt: skip
+
+
+def unproven(reason: str) -> Fidelity:
+    """The fidelity of a replay that never came to compare anything."""
+    return Fidelity(kind=FidelityKind.UNPROVEN, reasons=(reason,))
