@@ -1,0 +1,116 @@
+"""What a replay adds to a session that is being recorded.
+
+The replay engine makes a `ReplayState` and reads it again when the run is over; in between the seam works on it.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from playhead.core.policy import HistoryConfig, LiveModel, ModelPolicy, ReplayOverride, RunLive, Serve, Stop, ToolPolicy
+from playhead.core.values import JSON, LedgerRow, Node, NoKey, Origin, Session, SessionStatus
+from playhead.errors import PlayheadError, ReplayStop
+
+if TYPE_CHECKING:
+    from playhead.engine.models import ToolWriter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelView:
+    """What the model policy knows of one request. ``ref`` is the id of the model call's node."""
+
+    ref: str
+    requested: str | None
+    request: JSON  # {"messages", "tools", "tool_choice", "params"}, plain stored form
+    key: str | None
+    no_key: NoKey | None = None
+    path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """The recording ends where this request would be sent: the replay ends too, as the baseline did."""
+
+    status: SessionStatus
+    output: JSON = None
+    detail: str = "ended with the recording"
+
+
+ModelDecision: TypeAlias = Serve | RunLive | Stop | Ended
+
+
+class ModelAnswers(Protocol):
+    """The model's side of the tape. `decide` claims and answers in one step, under the replay's lock."""
+
+    def decide(self, view: ModelView) -> ModelDecision: ...
+
+
+class RecordingEnded(ReplayStop):
+    """Latched when a replay ends where its recording does. Leaves the boundary unchanged; it is no miss."""
+
+    def __init__(self, ended: Ended) -> None:
+        super().__init__(PlayheadError(ended.detail))
+        self.ended = ended
+
+
+@dataclass(slots=True, kw_only=True)
+class ReplayState:
+    """Everything a replay adds to recording. The replay engine makes it; the seam works on it under ``lock``.
+
+    Attributes:
+        tape: a `core.tape.Tape`; ``answers`` is the model's side, None under a live model.
+        widen: gives the newest calls of a tool for a config with a wide scope; asked once per tool.
+        writer: executes the llm policy. ``examples`` gives it (arguments, result) pairs of a tool.
+        injected: how many calls of a tool reached an inject config so far.
+        latch: the stop, once there is one; every later decision and model call raises it again.
+        override_hits: for each override field, how many model calls it changed (adapters count).
+        output_schemas: the declared output schema of a tool, where known.
+        live_models: whether requests go out for real; False under model history.
+        sessions: ids of the sessions recorded under this state, first the result session.
+    """
+
+    tape: Any
+    baseline: Session | None = None
+    replay_id: str | None = None
+    policy: ToolPolicy = field(default_factory=ToolPolicy)
+    model_policy: ModelPolicy = field(default_factory=LiveModel)
+    answers: ModelAnswers | None = None
+    override: ReplayOverride | None = None
+    override_hits: Counter[str] = field(default_factory=Counter[str])
+    widen: Callable[[str, HistoryConfig], Sequence[Node]] | None = None
+    widened: set[str] = field(default_factory=set[str])
+    writer: "ToolWriter | None" = None
+    examples: Callable[[str], Sequence[tuple[JSON, JSON]]] | None = None
+    output_schemas: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    parameters: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    origin: Origin = Origin.REPLAY
+    latch: ReplayStop | None = None
+    on_latch: Callable[[ReplayStop], None] | None = None  # such as: the egress guard refuses everything from now on
+    ledger: list[LedgerRow] = field(default_factory=list[LedgerRow])
+    sessions: list[str] = field(default_factory=list[str])
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def stop(self, error: PlayheadError) -> ReplayStop:
+        """Latches a stop (the first one stays) and gives the one to raise."""
+        return self.latch_with(ReplayStop(error))
+
+    def latch_with(self, stop: ReplayStop) -> ReplayStop:
+        with self.lock:
+            if self.latch is None:
+                self.latch = stop
+                if self.on_latch is not None:
+                    self.on_latch(stop)
+            return self.latch
+
+    def check(self) -> None:
+        """Raises the latched stop, if there is one."""
+        if self.latch is not None:
+            raise self.latch
+
+    def note(self, row: LedgerRow) -> int:
+        """Adds a ledger row and gives its index."""
+        with self.lock:
+            self.ledger.append(row)
+            return len(self.ledger) - 1
