@@ -28,25 +28,25 @@ class Context:
 
     mode: Mode = "json"
     url: str | None = None
-    _store: "Store | None" = field(default=None, repr=False)
+    opened: "Store | None" = field(default=None, repr=False)
 
     @property
     def store(self) -> "Store":
         """The store that ``--url``, the environment or the project names, opened at first use."""
-        if self._store is None:
+        if self.opened is None:
             from playhead.store.open import open_store  # takes longer than a parser error may
 
-            self._store = open_store(self.url)
-        return self._store
+            self.opened = open_store(self.url)
+        return self.opened
 
     def note(self, text: str) -> None:
         """Say something beside the result, on stderr."""
         emit_note(text, self.mode, sys.stderr)
 
     def close(self) -> None:
-        if self._store is not None:
-            self._store.close()
-            self._store = None
+        if self.opened is not None:
+            self.opened.close()
+            self.opened = None
 
 
 Ctx: TypeAlias = Annotated[Context, Parameter(parse=False)]
