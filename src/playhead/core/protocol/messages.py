@@ -1,10 +1,19 @@
 """Recognises messages by their keys, whoever wrote them and whatever the field was called that held them."""
 
-from collections.abc import Callable
-from typing import Any
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
-from playhead.core.protocol import genai, openai_chat
-from playhead.core.protocol.parts import Message, Part, message, settle_ids
+from playhead.core.protocol import (
+    anthropic_messages,
+    frameworks,
+    gemini,
+    genai,
+    langchain,
+    openai_chat,
+    openai_responses,
+)
+from playhead.core.protocol.parts import Message, finish, json_or_text, message, settle_ids, text
 from playhead.core.values import JSON
 
 
@@ -24,20 +33,31 @@ def unwrap(value: Any) -> Any:
     for _ in range(2):
         if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{", '"'):
             break
-        parsed = _parsed(value)
-        if not isinstance(parsed, dict | list | str):
-            break
-        value = parsed
+        value = json_or_text(value)
     return value
 
 
-def _parsed(value: str) -> Any:
-    from playhead.core.canonical import parse_json
+def offered_tools(value: Any) -> list[JSON]:
+    """Tool definitions that stand among messages, under role tool (some handlers put them there)."""
+    listed = unwrap(value)
+    return [
+        openai_chat.read_tool(m["content"])
+        for m in (listed if isinstance(listed, list) else ())
+        if isinstance(m, dict) and _is_definition(m)
+    ]
 
-    try:
-        return parse_json(value)
-    except ValueError:
-        return None
+
+_PLACEHOLDER = re.compile(r"\s*(\[tool(-result)?: [^\]]*\]\s*)+")
+
+
+def has_placeholders(messages: Sequence[Message]) -> bool:
+    """Whether a text only stands for a call or result that the source left out, such as ``[tool: x]``."""
+    return any(p["type"] == "text" and _PLACEHOLDER.fullmatch(p["text"]) for m in messages for p in m["parts"]) or any(
+        isinstance(p.get("content"), str) and _PLACEHOLDER.fullmatch(p["content"]) for m in messages for p in m["parts"]
+    )
+
+
+# --- lists ----------------------------------------------------------------------------------------------------------
 
 
 def _read(value: Any, role: str) -> list[Message] | None:
@@ -47,8 +67,53 @@ def _read(value: Any, role: str) -> list[Message] | None:
         return None
     if all(_is_function_call(v) for v in value):
         return [message("assistant", [openai_chat.read_call(v) for v in value])]
-    read = [_read_one(v, role) if isinstance(v, dict) else None for v in value]
-    return None if None in read else [m for one in read if one for m in one]
+    if all(frameworks.is_ai_sdk_call(v) for v in value):
+        return [message("assistant", [frameworks.ai_sdk_call(v) for v in value])]
+    if any(_is_item(v) for v in value):
+        return openai_responses.read_items(value)
+    if all(_is_block(v) for v in value):
+        return genai.split_results(role, anthropic_messages.read_content(value))
+    if len(value) == 1 and isinstance(value[0], list) and not langchain.is_pair(value[0]):
+        return _read(value[0], role)
+    return _read_each(value, role)
+
+
+def _read_each(values: list[Any], role: str) -> list[Message] | None:
+    made: list[Message] = []
+    for value in values:
+        if langchain.is_pair(value):
+            made.append(langchain.read_pair(value))
+            continue
+        found = _read_one(value, role) if isinstance(value, dict) else None
+        if found is None:
+            return None
+        made += found
+    return made
+
+
+def _is_function_call(raw: Any) -> bool:
+    return isinstance(raw, dict) and isinstance(f := raw.get("function"), dict) and "name" in f and "arguments" in f
+
+
+def _is_item(raw: Any) -> bool:
+    if not isinstance(raw, dict):
+        return False
+    kind = raw.get("type")
+    if kind == "function_call":
+        return "call_id" in raw or "arguments" in raw
+    return kind in openai_responses.ITEMS or (kind == "message" and isinstance(raw.get("content"), list | str))
+
+
+def _is_block(raw: Any) -> bool:
+    if not isinstance(raw, dict) or "role" in raw:
+        return False
+    kind = raw.get("type")
+    return kind in anthropic_messages.BLOCKS or (kind == "text" and isinstance(raw.get("text"), str))
+
+
+# --- one message, or what holds messages ----------------------------------------------------------------------------
+
+_Reader: TypeAlias = Callable[[dict[str, Any], str], list[Message] | None]
 
 
 def _read_one(raw: dict[str, Any], role: str) -> list[Message] | None:
@@ -58,33 +123,120 @@ def _read_one(raw: dict[str, Any], role: str) -> list[Message] | None:
     return None
 
 
-# --- shapes ---------------------------------------------------------------------------------------------------------
+def _is_definition(raw: dict[str, Any]) -> bool:
+    content = raw.get("content")
+    return (
+        raw.get("role") == "tool" and isinstance(content, dict) and "parameters" in (content.get("function") or content)
+    )
 
 
-def _is_function_call(raw: Any) -> bool:
-    return isinstance(raw, dict) and isinstance(f := raw.get("function"), dict) and "name" in f and "arguments" in f
-
-
-def _is_parts(raw: dict[str, Any]) -> bool:
+def _is_typed_parts(raw: dict[str, Any]) -> bool:
     parts = raw.get("parts", raw.get("contents"))
-    return isinstance(parts, list) and all(isinstance(p, dict) and "type" in p for p in parts) and "role" in raw
+    return "role" in raw and isinstance(parts, list) and all(isinstance(p, dict) and "type" in p for p in parts)
+
+
+def _is_gemini(raw: dict[str, Any]) -> bool:
+    parts = raw.get("parts")
+    return isinstance(parts, list) and all(isinstance(p, dict) and not {"type", "part_kind"} & set(p) for p in parts)
+
+
+def _content_types(raw: dict[str, Any]) -> set[Any]:
+    content = raw.get("content")
+    return {b.get("type") for b in content if isinstance(b, dict)} if isinstance(content, list) else set()
+
+
+def _is_anthropic(raw: dict[str, Any]) -> bool:
+    types = _content_types(raw)
+    image = any(isinstance(b, dict) and isinstance(b.get("source"), dict) for b in raw.get("content") or ())
+    return ("role" in raw) and (bool(types & anthropic_messages.BLOCKS) or image)
+
+
+def _is_ai_sdk(raw: dict[str, Any]) -> bool:
+    return "role" in raw and bool(_content_types(raw) & frameworks.AI_SDK_PARTS)
 
 
 def _is_chat(raw: dict[str, Any]) -> bool:
-    return "role" in raw and ("content" in raw or "tool_calls" in raw or "function_call" in raw)
-
-
-def _read_parts(raw: dict[str, Any], role: str) -> list[Message] | None:
-    return genai.read(raw)
+    return "role" in raw and any(k in raw for k in ("content", "tool_calls", "function_call"))
 
 
 def _read_chat(raw: dict[str, Any], role: str) -> list[Message] | None:
+    """A chat message. One whose content is a list of calls, also as text, is the model's request for them."""
+    content = raw.get("content")
+    listed = unwrap(content) if isinstance(content, str) and raw["role"] in ("assistant", "tool") else content
+    if isinstance(listed, list) and listed and all(_is_function_call(c) and "id" in c for c in listed):
+        calls = [openai_chat.read_call(c) for c in listed]
+        return [message("assistant", calls, finish_reason=finish(raw.get("finish_reason")))]
     return [openai_chat.read_message(raw)]
 
 
-_SHAPES: list[tuple[Callable[[dict[str, Any]], bool], Callable[[dict[str, Any], str], list[Message] | None]]] = [
-    (_is_parts, _read_parts),
-    (_is_chat, _read_chat),
-]
+def _read_choices(raw: dict[str, Any], role: str) -> list[Message] | None:
+    first = raw["choices"][:1]
+    return _read_one(first[0], role) if first and isinstance(first[0], dict) else None
 
-__all__ = ["JSON", "Message", "Part", "detect", "unwrap"]
+
+def _read_choice(raw: dict[str, Any], role: str) -> list[Message] | None:
+    said = openai_chat.read_message({"role": "assistant", **raw["message"]})
+    if reason := finish(raw.get("finish_reason")):
+        said["finish_reason"] = reason
+    return [said]
+
+
+def _read_messages(raw: dict[str, Any], role: str) -> list[Message] | None:
+    if isinstance(raw.get("system"), str | list):
+        return anthropic_messages.read_request(raw).messages
+    return _read(raw["messages"], role)
+
+
+def _read_candidate(raw: dict[str, Any], role: str) -> list[Message] | None:
+    return [gemini.read_response({"candidates": [raw]}).message]
+
+
+def _read_output(raw: dict[str, Any], role: str) -> list[Message] | None:
+    return [openai_responses.read_response({"status": "completed", **raw}).message]
+
+
+def _has(key: str, kind: type | tuple[type, ...]) -> Callable[[dict[str, Any]], bool]:
+    return lambda raw: isinstance(raw.get(key), kind) and bool(raw[key])
+
+
+def _is_output(raw: dict[str, Any]) -> bool:
+    output = raw.get("output")
+    return isinstance(output, list) and bool(output) and (raw.get("object") == "response" or any(map(_is_item, output)))
+
+
+def _is_candidate(raw: dict[str, Any]) -> bool:
+    content = raw.get("content")
+    return isinstance(content, dict) and isinstance(content.get("parts"), list)
+
+
+def _is_answer(raw: dict[str, Any]) -> bool:
+    calls = raw.get("tool_calls")
+    return "role" not in raw and isinstance(calls, list) and bool(calls) and all(isinstance(c, dict) for c in calls)
+
+
+_SHAPES: list[tuple[Callable[[dict[str, Any]], bool], _Reader]] = [
+    (langchain.is_message, lambda raw, role: langchain.read(raw)),
+    (frameworks.is_pydantic_ai, lambda raw, role: frameworks.read_pydantic_ai(raw)),
+    (_is_definition, lambda raw, role: []),
+    (_is_typed_parts, lambda raw, role: genai.read(raw)),
+    (_is_gemini, lambda raw, role: gemini.read_message(raw)),
+    (_is_ai_sdk, lambda raw, role: frameworks.read_ai_sdk(raw)),
+    (_is_anthropic, lambda raw, role: anthropic_messages.read_message(raw)),
+    (_is_item, lambda raw, role: openai_responses.read_items([raw])),
+    (_has("message", dict), _read_choice),
+    (_has("choices", list), _read_choices),
+    (_has("generations", list), lambda raw, role: langchain.read_generations(raw)),
+    (_has("candidates", list), lambda raw, role: [gemini.read_response(raw).message]),
+    (_is_candidate, _read_candidate),
+    (_has("contents", (list, str)), lambda raw, role: gemini.read_request(raw).messages),
+    (_is_output, _read_output),
+    (_has("messages", list), _read_messages),
+    (_has("input", list), lambda raw, role: openai_responses.read_request(raw).messages),
+    (_is_chat, _read_chat),
+    (_has("toolCalls", list), lambda raw, role: frameworks.read_ai_sdk_answer(raw)),
+    (frameworks.is_ai_sdk_call, lambda raw, role: [message(role, [frameworks.ai_sdk_call(raw)])]),
+    (_is_answer, lambda raw, role: [openai_chat.read_message({"role": "assistant", **raw})]),
+    (_is_block, lambda raw, role: genai.split_results(role, anthropic_messages.read_content([raw]))),
+    (_has("text", str), lambda raw, role: [message(role, [text(raw["text"])])] if len(raw) == 1 else None),
+]
+"""Shapes in the order of trial, the telling ones first."""

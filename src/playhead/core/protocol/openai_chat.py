@@ -8,6 +8,9 @@ from playhead.core.protocol.forms import Event, Request, Response, merge_params,
 from playhead.core.protocol.parts import (
     Message,
     Part,
+    as_arguments,
+    as_text,
+    as_url,
     call,
     finish,
     media,
@@ -221,30 +224,6 @@ def _write_part(part: Part) -> dict[str, Any]:
     if part["type"] == "text":
         return {"type": "text", "text": part["text"]}
     return {"type": "image_url", "image_url": {"url": as_url(part)}}
-
-
-def as_url(part: Part) -> str:
-    return part["url"] if "url" in part else f"data:{part['media_type']};base64,{part['data']}"
-
-
-def as_text(content: JSON) -> str:
-    """A tool's answer as the model sees it."""
-    from playhead.core.canonical import from_stored, render
-
-    if isinstance(content, str):
-        return content
-    del from_stored
-    return render(content).decode()
-
-
-def as_arguments(part: Part) -> str:
-    """Arguments as JSON text; those that never parsed come back as they were."""
-    from playhead.core.canonical import render
-
-    arguments = part["arguments"]
-    if isinstance(arguments, dict) and list(arguments) == ["$invalid"]:
-        return arguments["$invalid"]
-    return render(arguments).decode()
 
 
 def write_response(answer: Response) -> dict[str, Any]:

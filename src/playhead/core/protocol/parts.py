@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
+from playhead.core.canonical import parse_emitted, parse_json, render
 from playhead.core.values import JSON
 
 Part: TypeAlias = dict[str, Any]
@@ -187,8 +188,63 @@ def _answers(shown: JSON, name: str | None, call: _Waiting) -> bool:
     return name in (None, call.call["name"])
 
 
+# --- JSON in and out ------------------------------------------------------------------------------------------------
+
+
 def emitted(arguments: Any) -> JSON:
     """Arguments as the model emitted them, object or JSON text, in stored form."""
-    from playhead.core.canonical import parse_emitted
-
     return parse_emitted(arguments)
+
+
+def json_or_text(value: str) -> Any:
+    """Plain JSON, or the text itself where it is none."""
+    try:
+        return parse_json(value)
+    except ValueError:
+        return value
+
+
+def as_object(value: JSON) -> Any:
+    """Plain JSON of a stored value, as a provider would show it; arguments that never parsed are their text."""
+    return parse_json(as_text(value)) if not isinstance(value, str) else value
+
+
+def as_text(content: JSON) -> str:
+    """A stored value as a model sees it: a text as it is, anything else as JSON text."""
+    return content if isinstance(content, str) else render(plain(content)).decode()
+
+
+def as_arguments(part: Part) -> str:
+    """The JSON text of a call's arguments; those that never parsed come back as they were."""
+    arguments = part["arguments"]
+    if isinstance(arguments, dict) and list(arguments) == ["$invalid"]:
+        return arguments["$invalid"]
+    return as_text(arguments)
+
+
+def as_url(part: Part) -> str:
+    return part["url"] if "url" in part else f"data:{part['media_type']};base64,{part['data']}"
+
+
+def plain(value: JSON) -> Any:
+    """A stored value as plain JSON: escapes undone, a tagged value as what its tag holds."""
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        (key, only), *_ = value.items()
+        if key.startswith("$$"):
+            return {key[1:]: plain(only)}
+        if key == "$int":
+            return int(only)
+        if key.startswith("$"):
+            return plain(only)
+    return {k: plain(v) for k, v in value.items()}
+
+
+def parsed_text(content: JSON) -> JSON:
+    """Stored JSON of a text that is a JSON object or list; anything else as it is."""
+    if not isinstance(content, str) or content.lstrip()[:1] not in ("{", "["):
+        return content
+    return content if isinstance(parsed := json_or_text(content), str) else stored(parsed)

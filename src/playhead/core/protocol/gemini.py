@@ -1,0 +1,222 @@
+"""Gemini generateContent. Its calls often have no id, so theirs are made up from the position."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from playhead.core.protocol import usage
+from playhead.core.protocol.forms import Event, Request, Response, merge_params, params_of
+from playhead.core.protocol.genai import split_results
+from playhead.core.protocol.openai_chat import tool
+from playhead.core.protocol.parts import (
+    Message,
+    Part,
+    as_object,
+    call,
+    finish,
+    media,
+    message,
+    other,
+    reasoning,
+    result,
+    role,
+    settle_ids,
+    stored,
+    text,
+    texts,
+)
+from playhead.core.values import JSON
+
+NAME = "gemini"
+_PARAM_NAMES = {
+    "max_tokens": ("maxOutputTokens", "max_output_tokens"),
+    "stop": ("stopSequences", "stop_sequences"),
+    "top_p": ("topP", "top_p"),
+    "top_k": ("topK", "top_k"),
+    "presence_penalty": ("presencePenalty", "presence_penalty"),
+    "frequency_penalty": ("frequencyPenalty", "frequency_penalty"),
+}
+
+
+def _at(raw: dict[str, Any], camel: str, snake: str) -> Any:
+    return raw[camel] if camel in raw else raw.get(snake)
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+def read_request(body: dict[str, Any], model: str | None = None) -> Request:
+    """``model`` is the one of the path. In a client's own form, ``config`` holds what is beside the contents."""
+    config = {**body, **body["config"]} if isinstance(body.get("config"), dict) else body
+    system = _at(config, "systemInstruction", "system_instruction")
+    tools = [t for t in config.get("tools") or () if isinstance(t, dict)]
+    params = dict(_at(config, "generationConfig", "generation_config") or {})
+    return Request(
+        model=model or body.get("model"),
+        messages=settle_ids(_read_system(system) + read_contents(body.get("contents"))),
+        tools=[made for t in tools for made in _read_tools(t)],
+        tool_choice=_read_choice(_at(config, "toolConfig", "tool_config")),
+        params=stored(params_of(params, without=frozenset())),
+    )
+
+
+def _read_system(system: Any) -> list[Message]:
+    if isinstance(system, str):
+        return [message("system", texts([system]))]
+    if not isinstance(system, dict):
+        return []
+    return [message("system", [_read_part(p) for p in system.get("parts") or ()])]
+
+
+def _read_tools(raw: dict[str, Any]) -> list[JSON]:
+    declared = _at(raw, "functionDeclarations", "function_declarations")
+    if not isinstance(declared, list):
+        return [stored(raw)]
+    made: list[JSON] = []
+    for one in declared:
+        schema = next((k for k in ("parametersJsonSchema", "parameters_json_schema") if k in one), "parameters")
+        made.append(tool(one, schema))
+    return made
+
+
+def _read_choice(config: Any) -> JSON:
+    calling = _at(config, "functionCallingConfig", "function_calling_config") if isinstance(config, dict) else None
+    if not isinstance(calling, dict):
+        return None
+    allowed = _at(calling, "allowedFunctionNames", "allowed_function_names") or ()
+    if len(allowed) == 1:
+        return {"name": allowed[0]}
+    mode = str(calling.get("mode") or "").lower()
+    return {"any": "required"}.get(mode, mode or None)
+
+
+def read_contents(contents: Any) -> list[Message]:
+    if isinstance(contents, str):
+        return [message("user", texts([contents]))]
+    listed = contents if isinstance(contents, list) else [contents]
+    return [m for c in listed if isinstance(c, dict) for m in read_message(c)]
+
+
+def read_message(raw: dict[str, Any], finish_reason: str | None = None) -> list[Message]:
+    """One content; function responses become tool messages."""
+    parts = [_read_part(p) for p in raw.get("parts") or () if isinstance(p, dict)]
+    return split_results(role(raw.get("role") or "user"), parts, finish_reason=finish_reason)
+
+
+def _read_part(part: dict[str, Any]) -> Part:
+    if isinstance(part.get("text"), str):
+        if part.get("thought"):
+            return reasoning(part["text"], signature=_at(part, "thoughtSignature", "thought_signature"))
+        return text(part["text"])
+    if isinstance(asked := _at(part, "functionCall", "function_call"), dict):
+        return call(str(asked.get("name") or ""), asked.get("args"), asked.get("id"))
+    if isinstance(given := _at(part, "functionResponse", "function_response"), dict):
+        return result(given.get("id"), given.get("response"), name=given.get("name"))
+    if isinstance(inline := _at(part, "inlineData", "inline_data"), dict):
+        return media(media_type=_at(inline, "mimeType", "mime_type"), data=inline.get("data"))
+    if isinstance(file := _at(part, "fileData", "file_data"), dict):
+        return media(media_type=_at(file, "mimeType", "mime_type"), url=_at(file, "fileUri", "file_uri"))
+    return other(part)
+
+
+def read_response(body: dict[str, Any]) -> Response:
+    candidates = body.get("candidates") or [{}]
+    first = candidates[0]
+    reason = finish(_at(first, "finishReason", "finish_reason"))
+    said = message("assistant", [_read_part(p) for p in (first.get("content") or {}).get("parts") or ()])
+    settle_ids([said])
+    if reason:
+        asked = any(p["type"] == "tool_call" for p in said["parts"])
+        said["finish_reason"] = "tool_calls" if asked and reason == "stop" else reason
+    return Response(
+        message=said,
+        model=_at(body, "modelVersion", "model_version"),
+        response_id=_at(body, "responseId", "response_id"),
+        usage=usage.gemini(_at(body, "usageMetadata", "usage_metadata")),
+        error=stored(body.get("error")),
+    )
+
+
+def read_stream(events: Iterable[Event]) -> dict[str, Any]:
+    """The body that the same answer would have had without streaming: neighbouring pieces of text become one."""
+    body: dict[str, Any] = {}
+    parts: list[dict[str, Any]] = []
+    reason = None
+    for _, chunk in events:
+        if not isinstance(chunk, dict):
+            continue
+        body |= {k: v for k, v in chunk.items() if k != "candidates"}
+        for candidate in (chunk.get("candidates") or ())[:1]:
+            reason = _at(candidate, "finishReason", "finish_reason") or reason
+            for part in (candidate.get("content") or {}).get("parts") or ():
+                _add_part(parts, part)
+    candidate = {"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": reason}
+    return {**body, "candidates": [candidate]}
+
+
+def _add_part(parts: list[dict[str, Any]], part: dict[str, Any]) -> None:
+    last = parts[-1] if parts else {}
+    if "text" in part and "text" in last and part.get("thought") == last.get("thought"):
+        parts[-1] = {**last, **part, "text": last["text"] + part["text"]}
+    else:
+        parts.append(part)
+
+
+# --- writing --------------------------------------------------------------------------------------------------------
+
+
+def write_message(said: Message) -> list[dict[str, Any]]:
+    who = "model" if said["role"] == "assistant" else "user"
+    return [{"role": who, "parts": [w for p in said["parts"] for w in _write_part(p)]}]
+
+
+def _write_part(part: Part) -> list[dict[str, Any]]:
+    match part["type"]:
+        case "text":
+            return [{"text": part["text"]}]
+        case "tool_call" if "executor" not in part:
+            return [{"functionCall": {"name": part["name"], "args": as_object(part["arguments"])}}]
+        case "tool_result" if "executor" not in part:
+            content = as_object(part["content"])
+            response = content if isinstance(content, dict) else {"result": content}
+            return [{"functionResponse": {"name": part["name"], "response": response}}]
+        case "media" if "data" in part:
+            return [{"inlineData": {"mimeType": part["media_type"], "data": part["data"]}}]
+        case _:
+            return []
+
+
+_REASONS = {"length": "MAX_TOKENS", "content_filter": "SAFETY", "error": "OTHER"}
+
+
+def write_response(answer: Response) -> dict[str, Any]:
+    reason = _REASONS.get(answer.finish_reason or "stop", "STOP")
+    content = write_message(answer.message)[0]
+    body = {
+        "candidates": [{"index": 0, "content": content, "finishReason": reason}],
+        "modelVersion": answer.model or "recorded",
+        "responseId": answer.response_id or "recorded",
+    }
+    return {**body, "usageMetadata": answer.usage.raw} if answer.usage and answer.usage.raw else body
+
+
+def write_stream(body: dict[str, Any]) -> list[Event]:
+    """One chunk for each part, the last with the reason and the usage."""
+    first = body["candidates"][0]
+    parts = first["content"]["parts"]
+    head = {k: v for k, v in body.items() if k not in ("candidates", "usageMetadata")}
+    chunks = [{**head, "candidates": [{"index": 0, "content": {"role": "model", "parts": [p]}}]} for p in parts[:-1]]
+    last = {**first, "content": {"role": "model", "parts": parts[-1:]}}
+    return [Event(None, c) for c in [*chunks, {**body, "candidates": [last]}]]
+
+
+# --- editing --------------------------------------------------------------------------------------------------------
+
+
+def with_system(body: dict[str, Any], prompt: str) -> dict[str, Any]:
+    rest = {k: v for k, v in body.items() if k not in ("systemInstruction", "system_instruction")}
+    return {**rest, "systemInstruction": {"parts": [{"text": prompt}]}}
+
+
+def with_params(body: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+    key = "generation_config" if "generation_config" in body else "generationConfig"
+    return {**body, key: merge_params(body.get(key) or {}, params, _PARAM_NAMES)}
