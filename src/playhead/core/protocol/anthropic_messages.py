@@ -26,6 +26,7 @@ from playhead.core.protocol.parts import (
     text,
     texts,
 )
+from playhead.core.protocol.shape import is_object, obj, objects
 from playhead.core.values import JSON
 
 NAME = "anthropic_messages"
@@ -43,16 +44,16 @@ _PARAM_NAMES = {"stop": ("stop_sequences",), "max_completion_tokens": ("max_toke
 
 def read_request(body: dict[str, Any]) -> Request:
     messages = [message("system", parts)] if (parts := read_content(body.get("system"))) else []
-    for raw in body.get("messages") or ():
+    for raw in objects(body.get("messages")):
         messages += read_message(raw)
     choice = body.get("tool_choice")
     params = params_of(body, without=_NOT_PARAMS)
-    if isinstance(choice, dict) and choice.get("disable_parallel_tool_use"):
+    if is_object(choice) and choice.get("disable_parallel_tool_use"):
         params["parallel_tool_calls"] = False
     return Request(
         model=body.get("model"),
         messages=settle_ids(messages),
-        tools=[read_tool(t) for t in body.get("tools") or ()],
+        tools=[read_tool(t) for t in objects(body.get("tools"))],
         tool_choice=_read_choice(choice),
         params=stored(params),
         stream=bool(body.get("stream")),
@@ -60,7 +61,7 @@ def read_request(body: dict[str, Any]) -> Request:
 
 
 def _read_choice(choice: Any) -> JSON:
-    if not isinstance(choice, dict):
+    if not is_object(choice):
         return stored(choice)
     kind = choice.get("type")
     if kind == "tool":
@@ -95,7 +96,7 @@ def read_content(content: Any) -> list[Part]:
         return []
     if isinstance(content, str):
         return texts([content])
-    return [_read_block(b) if isinstance(b, dict) else text(str(b)) for b in content]
+    return [_read_block(b) if is_object(b) else text(str(b)) for b in content]
 
 
 def _read_block(block: dict[str, Any]) -> Part:
@@ -126,7 +127,7 @@ def _read_result(kind: str, block: dict[str, Any]) -> Part:
 
 def _read_media(block: dict[str, Any]) -> Part:
     source = block.get("source")
-    if block.get("type") in ("image", "document") and isinstance(source, dict):
+    if block.get("type") in ("image", "document") and is_object(source):
         if source.get("type") == "base64":
             return media(media_type=source.get("media_type"), data=source.get("data"))
         if source.get("type") == "url":
@@ -139,19 +140,19 @@ def read_stream(events: Iterable[Event]) -> dict[str, Any]:
     body: dict[str, Any] = {}
     blocks: dict[int, dict[str, Any]] = {}
     for _, event in events:
-        if not isinstance(event, dict):
+        if not is_object(event):
             continue
         match event.get("type"):
             case "message_start":
-                body = dict(event.get("message") or {})
+                body = dict(obj(event.get("message")))
             case "content_block_start":
-                blocks[event["index"]] = dict(event.get("content_block") or {})
+                blocks[event["index"]] = dict(obj(event.get("content_block")))
             case "content_block_delta":
-                _add_delta(blocks.setdefault(event["index"], {"type": "text"}), event.get("delta") or {})
+                _add_delta(blocks.setdefault(event["index"], {"type": "text"}), obj(event.get("delta")))
             case "message_delta":
-                body |= event.get("delta") or {}
-                counts = {k: v for k, v in (event.get("usage") or {}).items() if v is not None}
-                body["usage"] = {**(body.get("usage") or {}), **counts}
+                body |= obj(event.get("delta"))
+                counts = {k: v for k, v in obj(event.get("usage")).items() if v is not None}
+                body["usage"] = {**obj(body.get("usage")), **counts}
             case "error":
                 body["error"] = event.get("error")
             case _:
@@ -169,7 +170,7 @@ _PIECES = {
 
 def _add_delta(block: dict[str, Any], delta: dict[str, Any]) -> None:
     if delta.get("type") == "citations_delta":
-        block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
+        block["citations"] = [*objects(block.get("citations")), delta.get("citation")]
         return
     source, target = _PIECES.get(str(delta.get("type")), (None, None))
     if source is not None and target is not None:
@@ -233,8 +234,14 @@ def write_response(answer: Response) -> dict[str, Any]:
 
 def write_stream(body: dict[str, Any]) -> list[Event]:
     """The events of a body: each block starts empty and gets its content in one piece."""
-    counts = body.get("usage") or {}
-    start = {**body, "content": [], "stop_reason": None, "stop_sequence": None, "usage": {**counts, "output_tokens": 1}}
+    counts = obj(body.get("usage"))
+    start: dict[str, Any] = {
+        **body,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {**counts, "output_tokens": 1},
+    }
     events: list[dict[str, Any]] = [{"type": "message_start", "message": start}]
     for index, block in enumerate(body["content"]):
         empty, deltas = _pieces(block)
@@ -272,7 +279,7 @@ def with_model(body: dict[str, Any], name: str) -> dict[str, Any]:
 
 def with_system(body: dict[str, Any], prompt: str) -> dict[str, Any]:
     """The system text replaced, that of system messages in the list included."""
-    messages = [m for m in body.get("messages") or () if role(m.get("role")) != "system"]
+    messages = [m for m in objects(body.get("messages")) if role(m.get("role")) != "system"]
     return {**body, "system": prompt, "messages": messages}
 
 

@@ -17,6 +17,7 @@ from playhead.core.protocol.parts import (
     text,
     texts,
 )
+from playhead.core.protocol.shape import is_list, is_object, objects
 
 AI_SDK_PARTS = frozenset({"tool-call", "tool-result", "tool-error"})
 """Part types that only the AI SDK uses."""
@@ -26,18 +27,18 @@ AI_SDK_PARTS = frozenset({"tool-call", "tool-result", "tool-error"})
 
 
 def is_ai_sdk_call(raw: Any) -> bool:
-    return isinstance(raw, dict) and "toolCallId" in raw and "toolName" in raw and ("input" in raw or "args" in raw)
+    return is_object(raw) and "toolCallId" in raw and "toolName" in raw and ("input" in raw or "args" in raw)
 
 
 def read_ai_sdk(raw: dict[str, Any]) -> list[Message]:
     """A message whose content is a list of parts."""
-    return split_results(role(raw.get("role")), [_ai_sdk_part(p) for p in raw["content"] if isinstance(p, dict)])
+    return split_results(role(raw.get("role")), [_ai_sdk_part(p) for p in raw["content"] if is_object(p)])
 
 
 def read_ai_sdk_answer(raw: dict[str, Any]) -> list[Message]:
     """``{text, toolCalls}``."""
     parts = texts([raw["text"]] if isinstance(raw.get("text"), str) else [])
-    parts += [ai_sdk_call(c) for c in raw.get("toolCalls") or () if isinstance(c, dict)]
+    parts += [ai_sdk_call(c) for c in objects(raw.get("toolCalls"))]
     return [message("assistant", parts, finish_reason=finish(raw.get("finishReason")))]
 
 
@@ -70,7 +71,7 @@ def _ai_sdk_part(part: dict[str, Any]) -> Part:
 def _ai_sdk_result(part: dict[str, Any]) -> Part:
     value = part.get("output", part.get("result", part.get("error")))
     failed = part.get("type") == "tool-error" or part.get("isError") is True
-    if isinstance(value, dict) and isinstance(kind := value.get("type"), str) and "value" in value:
+    if is_object(value) and isinstance(kind := value.get("type"), str) and "value" in value:
         failed = failed or kind.startswith("error")
         value = value["value"]
     return result(part.get("toolCallId"), value, name=part.get("toolName"), is_error=failed)
@@ -81,12 +82,12 @@ def _ai_sdk_result(part: dict[str, Any]) -> Part:
 
 def is_pydantic_ai(raw: dict[str, Any]) -> bool:
     parts = raw.get("parts")
-    return raw.get("kind") in ("request", "response") and isinstance(parts, list)
+    return raw.get("kind") in ("request", "response") and is_list(parts)
 
 
 def read_pydantic_ai(raw: dict[str, Any]) -> list[Message]:
     """A request gives a message for each part, a response gives one."""
-    parts = [p for p in raw["parts"] if isinstance(p, dict)]
+    parts = [p for p in raw["parts"] if is_object(p)]
     if raw["kind"] == "response":
         reason = finish(raw.get("finish_reason"))
         return [message("assistant", [_said(p) for p in parts], finish_reason=reason)]
@@ -122,12 +123,12 @@ def _asked(part: dict[str, Any]) -> Message:
         return message("tool", [result(part.get("tool_call_id"), content, name=part.get("tool_name"), is_error=failed)])
     if kind == "retry-prompt" and part.get("tool_name"):
         return message("tool", [result(part.get("tool_call_id"), content, name=part["tool_name"], is_error=True)])
-    blocks = content if isinstance(content, list) else [content]
+    blocks = content if is_list(content) else [content]
     return message("user", [_user_part(b) for b in blocks if b is not None])
 
 
 def _user_part(block: Any) -> Part:
-    if not isinstance(block, dict):
+    if not is_object(block):
         return text(str(block))
     if isinstance(url := block.get("url"), str):
         return media(media_type=block.get("media_type"), url=url)

@@ -24,6 +24,7 @@ from playhead.core.protocol.parts import (
     text,
     texts,
 )
+from playhead.core.protocol.shape import is_list, is_object, obj, objects
 from playhead.core.values import JSON
 
 NAME = "gemini"
@@ -46,9 +47,9 @@ def _at(raw: dict[str, Any], camel: str, snake: str) -> Any:
 
 def read_request(body: dict[str, Any], model: str | None = None) -> Request:
     """``model`` is the one of the path. In a client's own form, ``config`` holds what is beside the contents."""
-    config = {**body, **body["config"]} if isinstance(body.get("config"), dict) else body
+    config = {**body, **body["config"]} if is_object(body.get("config")) else body
     system = _at(config, "systemInstruction", "system_instruction")
-    tools = [t for t in config.get("tools") or () if isinstance(t, dict)]
+    tools = [t for t in objects(config.get("tools"))]
     params = dict(_at(config, "generationConfig", "generation_config") or {})
     return Request(
         model=model or body.get("model"),
@@ -62,14 +63,14 @@ def read_request(body: dict[str, Any], model: str | None = None) -> Request:
 def _read_system(system: Any) -> list[Message]:
     if isinstance(system, str):
         return [message("system", texts([system]))]
-    if not isinstance(system, dict):
+    if not is_object(system):
         return []
-    return [message("system", [_read_part(p) for p in system.get("parts") or ()])]
+    return [message("system", [_read_part(p) for p in objects(system.get("parts"))])]
 
 
 def _read_tools(raw: dict[str, Any]) -> list[JSON]:
     declared = _at(raw, "functionDeclarations", "function_declarations")
-    if not isinstance(declared, list):
+    if not is_list(declared):
         return [stored(raw)]
     made: list[JSON] = []
     for one in declared:
@@ -79,8 +80,8 @@ def _read_tools(raw: dict[str, Any]) -> list[JSON]:
 
 
 def _read_choice(config: Any) -> JSON:
-    calling = _at(config, "functionCallingConfig", "function_calling_config") if isinstance(config, dict) else None
-    if not isinstance(calling, dict):
+    calling = _at(config, "functionCallingConfig", "function_calling_config") if is_object(config) else None
+    if not is_object(calling):
         return None
     allowed = _at(calling, "allowedFunctionNames", "allowed_function_names") or ()
     if len(allowed) == 1:
@@ -92,13 +93,13 @@ def _read_choice(config: Any) -> JSON:
 def read_contents(contents: Any) -> list[Message]:
     if isinstance(contents, str):
         return [message("user", texts([contents]))]
-    listed = contents if isinstance(contents, list) else [contents]
-    return [m for c in listed if isinstance(c, dict) for m in read_message(c)]
+    listed = contents if is_list(contents) else [contents]
+    return [m for c in listed if is_object(c) for m in read_message(c)]
 
 
 def read_message(raw: dict[str, Any], finish_reason: str | None = None) -> list[Message]:
     """One content; function responses become tool messages."""
-    parts = [_read_part(p) for p in raw.get("parts") or () if isinstance(p, dict)]
+    parts = [_read_part(p) for p in objects(raw.get("parts"))]
     return split_results(role(raw.get("role") or "user"), parts, finish_reason=finish_reason)
 
 
@@ -107,22 +108,21 @@ def _read_part(part: dict[str, Any]) -> Part:
         if part.get("thought"):
             return reasoning(part["text"], signature=_at(part, "thoughtSignature", "thought_signature"))
         return text(part["text"])
-    if isinstance(asked := _at(part, "functionCall", "function_call"), dict):
+    if is_object(asked := _at(part, "functionCall", "function_call")):
         return call(str(asked.get("name") or ""), asked.get("args"), asked.get("id"))
-    if isinstance(given := _at(part, "functionResponse", "function_response"), dict):
+    if is_object(given := _at(part, "functionResponse", "function_response")):
         return result(given.get("id"), given.get("response"), name=given.get("name"))
-    if isinstance(inline := _at(part, "inlineData", "inline_data"), dict):
+    if is_object(inline := _at(part, "inlineData", "inline_data")):
         return media(media_type=_at(inline, "mimeType", "mime_type"), data=inline.get("data"))
-    if isinstance(file := _at(part, "fileData", "file_data"), dict):
+    if is_object(file := _at(part, "fileData", "file_data")):
         return media(media_type=_at(file, "mimeType", "mime_type"), url=_at(file, "fileUri", "file_uri"))
     return other(part)
 
 
 def read_response(body: dict[str, Any]) -> Response:
-    candidates = body.get("candidates") or [{}]
-    first = candidates[0]
+    first = next(iter(objects(body.get("candidates"))), obj(None))
     reason = finish(_at(first, "finishReason", "finish_reason"))
-    said = message("assistant", [_read_part(p) for p in (first.get("content") or {}).get("parts") or ()])
+    said = message("assistant", [_read_part(p) for p in objects(obj(first.get("content")).get("parts"))])
     settle_ids([said])
     if reason:
         asked = any(p["type"] == "tool_call" for p in said["parts"])
@@ -142,12 +142,12 @@ def read_stream(events: Iterable[Event]) -> dict[str, Any]:
     parts: list[dict[str, Any]] = []
     reason = None
     for _, chunk in events:
-        if not isinstance(chunk, dict):
+        if not is_object(chunk):
             continue
         body |= {k: v for k, v in chunk.items() if k != "candidates"}
-        for candidate in (chunk.get("candidates") or ())[:1]:
+        for candidate in objects(chunk.get("candidates"))[:1]:
             reason = _at(candidate, "finishReason", "finish_reason") or reason
-            for part in (candidate.get("content") or {}).get("parts") or ():
+            for part in objects(obj(candidate.get("content")).get("parts")):
                 _add_part(parts, part)
     candidate = {"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": reason}
     return {**body, "candidates": [candidate]}
@@ -177,7 +177,7 @@ def _write_part(part: Part) -> list[dict[str, Any]]:
             return [{"functionCall": {"name": part["name"], "args": as_object(part["arguments"])}}]
         case "tool_result" if "executor" not in part:
             content = as_object(part["content"])
-            response = content if isinstance(content, dict) else {"result": content}
+            response = content if is_object(content) else {"result": content}
             return [{"functionResponse": {"name": part["name"], "response": response}}]
         case "media" if "data" in part:
             return [{"inlineData": {"mimeType": part["media_type"], "data": part["data"]}}]

@@ -15,12 +15,13 @@ from playhead.core.protocol.parts import (
     role,
     text,
 )
+from playhead.core.protocol.shape import is_object
 
 
 def read(raw: dict[str, Any]) -> list[Message]:
     """``{"role", "parts": [{"type", ...}]}``; results become tool messages, whatever the role says."""
     listed = raw.get("parts") if "parts" in raw else raw.get("contents")
-    parts = [_read_part(p) if isinstance(p, dict) else text(str(p)) for p in listed or ()]
+    parts = [_read_part(p) if is_object(p) else text(str(p)) for p in listed or ()]
     who = role(getattr(raw.get("role"), "value", raw.get("role")))
     return split_results(who, parts, finish_reason=finish(raw.get("finish_reason")), name=raw.get("name"))
 

@@ -13,6 +13,7 @@ from playhead.core.protocol.parts import (
     role,
     texts,
 )
+from playhead.core.protocol.shape import is_list, is_object, obj, objects
 
 _TYPES = {
     "human": "user",
@@ -36,18 +37,18 @@ def type_of(raw: dict[str, Any]) -> str | None:
 
 
 def is_message(raw: dict[str, Any]) -> bool:
-    return type_of(raw) is not None and isinstance(_fields(raw), dict) and "content" in _fields(raw)
+    return type_of(raw) is not None and is_object(_fields(raw)) and "content" in _fields(raw)
 
 
 def _fields(raw: dict[str, Any]) -> dict[str, Any]:
     for holder in ("kwargs", "data"):
-        if isinstance(inner := raw.get(holder), dict):
+        if is_object(inner := raw.get(holder)):
             return inner
     return raw
 
 
 def is_pair(raw: Any) -> bool:
-    return isinstance(raw, list) and len(raw) == 2 and isinstance(raw[0], str) and raw[0].lower() in _PAIR_ROLES
+    return is_list(raw) and len(raw) == 2 and isinstance(raw[0], str) and raw[0].lower() in _PAIR_ROLES
 
 
 _PAIR_ROLES = {"system", "user", "human", "assistant", "ai", "tool", "developer"}
@@ -71,22 +72,22 @@ def read(raw: dict[str, Any]) -> list[Message]:
 
 
 def _read_ai(fields: dict[str, Any]) -> Message:
-    more = fields.get("additional_kwargs") or {}
+    more = obj(fields.get("additional_kwargs"))
     thought = more.get("reasoning_content")
     parts = [reasoning(thought)] if isinstance(thought, str) and thought else []
     content = fields.get("content")
-    if isinstance(content, list):
+    if is_list(content):
         parts += [p for p in anthropic_messages.read_content(content) if p["type"] != "tool_call" or "executor" in p]
     else:
         parts += texts([content] if isinstance(content, str) else [])
     calls = fields.get("tool_calls") or more.get("tool_calls") or ()
-    parts += [openai_chat.read_call(c) for c in calls if isinstance(c, dict)]
+    parts += [openai_chat.read_call(c) for c in calls if is_object(c)]
     parts += [
         call(str(c.get("name") or ""), c.get("args"), c.get("id"))
-        for c in fields.get("invalid_tool_calls") or ()
-        if isinstance(c, dict)
+        for c in objects(fields.get("invalid_tool_calls"))
+        if is_object(c)
     ]
-    told = fields.get("response_metadata") or {}
+    told = obj(fields.get("response_metadata"))
     reason = told.get("finish_reason", told.get("stop_reason"))
     return message("assistant", parts, name=fields.get("name"), finish_reason=finish(reason))
 
@@ -94,10 +95,10 @@ def _read_ai(fields: dict[str, Any]) -> Message:
 def read_generations(raw: dict[str, Any]) -> list[Message] | None:
     """The first generation of the first prompt."""
     first = raw["generations"]
-    while isinstance(first, list) and first:
+    while is_list(first) and first:
         first = first[0]
-    if not isinstance(first, dict):
+    if not is_object(first):
         return None
-    if isinstance(said := first.get("message"), dict) and is_message(said):
+    if is_object(said := first.get("message")) and is_message(said):
         return read(said)
     return [message("assistant", texts([str(first.get("text") or "")]))]

@@ -14,6 +14,7 @@ from playhead.core.protocol import (
     openai_responses,
 )
 from playhead.core.protocol.parts import Message, finish, json_or_text, message, settle_ids, text
+from playhead.core.protocol.shape import is_list, is_object, objects
 from playhead.core.values import JSON
 
 
@@ -42,8 +43,8 @@ def offered_tools(value: Any) -> list[JSON]:
     listed = unwrap(value)
     return [
         openai_chat.read_tool(m["content"])
-        for m in (listed if isinstance(listed, list) else ())
-        if isinstance(m, dict) and _is_definition(m)
+        for m in (listed if is_list(listed) else ())
+        if is_object(m) and _is_definition(m)
     ]
 
 
@@ -61,9 +62,9 @@ def has_placeholders(messages: Sequence[Message]) -> bool:
 
 
 def _read(value: Any, role: str) -> list[Message] | None:
-    if isinstance(value, dict):
+    if is_object(value):
         return _read_one(value, role)
-    if not isinstance(value, list) or not value:
+    if not is_list(value) or not value:
         return None
     if all(_is_function_call(v) for v in value):
         return [message("assistant", [openai_chat.read_call(v) for v in value])]
@@ -73,7 +74,7 @@ def _read(value: Any, role: str) -> list[Message] | None:
         return openai_responses.read_items(value)
     if all(_is_block(v) for v in value):
         return genai.split_results(role, anthropic_messages.read_content(value))
-    if len(value) == 1 and isinstance(value[0], list) and not langchain.is_pair(value[0]):
+    if len(value) == 1 and is_list(value[0]) and not langchain.is_pair(value[0]):
         return _read(value[0], role)
     return _read_each(value, role)
 
@@ -84,7 +85,7 @@ def _read_each(values: list[Any], role: str) -> list[Message] | None:
         if langchain.is_pair(value):
             made.append(langchain.read_pair(value))
             continue
-        found = _read_one(value, role) if isinstance(value, dict) else None
+        found = _read_one(value, role) if is_object(value) else None
         if found is None:
             return None
         made += found
@@ -92,11 +93,11 @@ def _read_each(values: list[Any], role: str) -> list[Message] | None:
 
 
 def _is_function_call(raw: Any) -> bool:
-    return isinstance(raw, dict) and isinstance(f := raw.get("function"), dict) and "name" in f and "arguments" in f
+    return is_object(raw) and is_object(f := raw.get("function")) and "name" in f and "arguments" in f
 
 
 def _is_item(raw: Any) -> bool:
-    if not isinstance(raw, dict):
+    if not is_object(raw):
         return False
     kind = raw.get("type")
     if kind == "function_call":
@@ -105,7 +106,7 @@ def _is_item(raw: Any) -> bool:
 
 
 def _is_block(raw: Any) -> bool:
-    if not isinstance(raw, dict) or "role" in raw:
+    if not is_object(raw) or "role" in raw:
         return False
     kind = raw.get("type")
     return kind in anthropic_messages.BLOCKS or (kind == "text" and isinstance(raw.get("text"), str))
@@ -125,29 +126,27 @@ def _read_one(raw: dict[str, Any], role: str) -> list[Message] | None:
 
 def _is_definition(raw: dict[str, Any]) -> bool:
     content = raw.get("content")
-    return (
-        raw.get("role") == "tool" and isinstance(content, dict) and "parameters" in (content.get("function") or content)
-    )
+    return raw.get("role") == "tool" and is_object(content) and "parameters" in (content.get("function") or content)
 
 
 def _is_typed_parts(raw: dict[str, Any]) -> bool:
     parts = raw.get("parts", raw.get("contents"))
-    return "role" in raw and isinstance(parts, list) and all(isinstance(p, dict) and "type" in p for p in parts)
+    return "role" in raw and is_list(parts) and all(is_object(p) and "type" in p for p in parts)
 
 
 def _is_gemini(raw: dict[str, Any]) -> bool:
     parts = raw.get("parts")
-    return isinstance(parts, list) and all(isinstance(p, dict) and not {"type", "part_kind"} & set(p) for p in parts)
+    return is_list(parts) and all(is_object(p) and not {"type", "part_kind"} & set(p) for p in parts)
 
 
 def _content_types(raw: dict[str, Any]) -> set[Any]:
     content = raw.get("content")
-    return {b.get("type") for b in content if isinstance(b, dict)} if isinstance(content, list) else set()
+    return {b.get("type") for b in content if is_object(b)} if is_list(content) else set()
 
 
 def _is_anthropic(raw: dict[str, Any]) -> bool:
     types = _content_types(raw)
-    image = any(isinstance(b, dict) and isinstance(b.get("source"), dict) for b in raw.get("content") or ())
+    image = any(is_object(b) and is_object(b.get("source")) for b in objects(raw.get("content")))
     return ("role" in raw) and (bool(types & anthropic_messages.BLOCKS) or image)
 
 
@@ -163,7 +162,7 @@ def _read_chat(raw: dict[str, Any], role: str) -> list[Message] | None:
     """A chat message. One whose content is a list of calls, also as text, is the model's request for them."""
     content = raw.get("content")
     listed = unwrap(content) if isinstance(content, str) and raw["role"] in ("assistant", "tool") else content
-    if isinstance(listed, list) and listed and all(_is_function_call(c) and "id" in c for c in listed):
+    if is_list(listed) and listed and all(_is_function_call(c) and "id" in c for c in listed):
         calls = [openai_chat.read_call(c) for c in listed]
         return [message("assistant", calls, finish_reason=finish(raw.get("finish_reason")))]
     return [openai_chat.read_message(raw)]
@@ -171,7 +170,7 @@ def _read_chat(raw: dict[str, Any], role: str) -> list[Message] | None:
 
 def _read_choices(raw: dict[str, Any], role: str) -> list[Message] | None:
     first = raw["choices"][:1]
-    return _read_one(first[0], role) if first and isinstance(first[0], dict) else None
+    return _read_one(first[0], role) if first and is_object(first[0]) else None
 
 
 def _read_choice(raw: dict[str, Any], role: str) -> list[Message] | None:
@@ -201,17 +200,17 @@ def _has(key: str, kind: type | tuple[type, ...]) -> Callable[[dict[str, Any]], 
 
 def _is_output(raw: dict[str, Any]) -> bool:
     output = raw.get("output")
-    return isinstance(output, list) and bool(output) and (raw.get("object") == "response" or any(map(_is_item, output)))
+    return is_list(output) and bool(output) and (raw.get("object") == "response" or any(map(_is_item, output)))
 
 
 def _is_candidate(raw: dict[str, Any]) -> bool:
     content = raw.get("content")
-    return isinstance(content, dict) and isinstance(content.get("parts"), list)
+    return is_object(content) and is_list(content.get("parts"))
 
 
 def _is_answer(raw: dict[str, Any]) -> bool:
     calls = raw.get("tool_calls")
-    return "role" not in raw and isinstance(calls, list) and bool(calls) and all(isinstance(c, dict) for c in calls)
+    return "role" not in raw and is_list(calls) and bool(calls) and all(is_object(c) for c in calls)
 
 
 _SHAPES: list[tuple[Callable[[dict[str, Any]], bool], _Reader]] = [

@@ -25,6 +25,7 @@ from playhead.core.protocol.parts import (
     text_of,
     texts,
 )
+from playhead.core.protocol.shape import is_list, is_object, obj, objects
 from playhead.core.values import JSON
 
 NAME = "openai_chat"
@@ -40,11 +41,11 @@ _PARAM_NAMES = {
 
 
 def read_request(body: dict[str, Any]) -> Request:
-    tools = body.get("tools") or [{"type": "function", "function": f} for f in body.get("functions") or ()]
+    tools = body.get("tools") or [{"type": "function", "function": f} for f in objects(body.get("functions"))]
     choice = body.get("tool_choice", body.get("function_call"))
     return Request(
         model=body.get("model"),
-        messages=settle_ids([read_message(m) for m in body.get("messages") or () if isinstance(m, dict)]),
+        messages=settle_ids([read_message(m) for m in objects(body.get("messages"))]),
         tools=[read_tool(t) for t in tools],
         tool_choice=read_choice(choice),
         params=stored(params_of(body, without=_NOT_PARAMS)),
@@ -54,8 +55,7 @@ def read_request(body: dict[str, Any]) -> Request:
 
 def read_response(body: dict[str, Any]) -> Response:
     """The first choice of a response."""
-    choices = body.get("choices") or [{}]
-    first = choices[0]
+    first = next(iter(objects(body.get("choices"))), obj(None))
     said = read_message(first.get("message") or {"role": "assistant"})
     reason = finish(first.get("finish_reason"))
     if reason:
@@ -80,8 +80,8 @@ def read_message(raw: dict[str, Any]) -> Message:
     parts += read_content(raw.get("content"))
     if isinstance(refusal := raw.get("refusal"), str) and refusal:
         parts.append(text(refusal))
-    calls = raw.get("tool_calls") or ([{"function": f}] if isinstance(f := raw.get("function_call"), dict) else [])
-    parts += [read_call(c) for c in calls if isinstance(c, dict)]
+    calls = raw.get("tool_calls") or ([{"function": f}] if is_object(f := raw.get("function_call")) else [])
+    parts += [read_call(c) for c in calls if is_object(c)]
     return message(who, parts, name=raw.get("name"), finish_reason=finish(raw.get("finish_reason")))
 
 
@@ -97,7 +97,7 @@ def read_call(raw: dict[str, Any]) -> Part:
 
 def plain_content(content: Any) -> Any:
     """A tool's answer: the text of text blocks, anything else as it stands."""
-    if isinstance(content, list) and all(isinstance(p, dict) and p.get("type") == "text" for p in content):
+    if is_list(content) and all(is_object(p) and p.get("type") == "text" for p in content):
         return "".join(str(p.get("text") or "") for p in content)
     return content
 
@@ -107,8 +107,8 @@ def read_content(content: Any) -> list[Part]:
         return []
     if isinstance(content, str):
         return texts([content])
-    blocks = content if isinstance(content, list) else [content]
-    return [_read_block(b) if isinstance(b, dict) else text(str(b)) for b in blocks]
+    blocks = content if is_list(content) else [content]
+    return [_read_block(b) if is_object(b) else text(str(b)) for b in blocks]
 
 
 def _read_block(block: dict[str, Any]) -> Part:
@@ -117,16 +117,16 @@ def _read_block(block: dict[str, Any]) -> Part:
         return text(value)
     if kind == "image_url":
         image = block.get("image_url")
-        return media(url=image.get("url") if isinstance(image, dict) else image)
-    if kind == "input_audio" and isinstance(sound := block.get("input_audio"), dict):
+        return media(url=image.get("url") if is_object(image) else image)
+    if kind == "input_audio" and is_object(sound := block.get("input_audio")):
         return media(media_type=f"audio/{sound.get('format')}", data=sound.get("data"))
-    if kind == "file" and isinstance(file := block.get("file"), dict) and file.get("file_data"):
+    if kind == "file" and is_object(file := block.get("file")) and file.get("file_data"):
         return media(url=file["file_data"])
     return other(block)
 
 
 def read_tool(raw: dict[str, Any]) -> JSON:
-    function = raw.get("function") if isinstance(raw.get("function"), dict) else raw
+    function = f if is_object(f := raw.get("function")) else raw
     if raw.get("type", "function") != "function" or "name" not in function:
         return stored(raw)
     return tool(function)
@@ -144,8 +144,8 @@ def tool(function: dict[str, Any], schema: str = "parameters") -> JSON:
 
 def read_choice(choice: Any) -> JSON:
     """``auto``, ``none``, ``required``, ``{"name": tool}``, or what the provider alone knows."""
-    if isinstance(choice, dict):
-        function = choice.get("function") if isinstance(choice.get("function"), dict) else choice
+    if is_object(choice):
+        function = f if is_object(f := choice.get("function")) else choice
         if isinstance(name := function.get("name"), str):
             return {"name": name}
     return "required" if choice == "any" else stored(choice)
@@ -157,16 +157,16 @@ def read_stream(events: Iterable[Event]) -> dict[str, Any]:
     said: dict[str, Any] = {"role": "assistant", "content": None}
     reason = None
     for _, chunk in events:
-        if not isinstance(chunk, dict):
+        if not is_object(chunk):
             continue
         for key in ("id", "model", "created", "usage", "error", "system_fingerprint", "service_tier"):
             if chunk.get(key) is not None:
                 body[key] = chunk[key]
-        for choice in chunk.get("choices") or ():
+        for choice in objects(chunk.get("choices")):
             if choice.get("index", 0) == 0:
-                _add_delta(said, choice.get("delta") or {})
+                _add_delta(said, obj(choice.get("delta")))
                 reason = choice.get("finish_reason") or reason
-    for one in said.get("tool_calls") or ():
+    for one in objects(said.get("tool_calls")):
         one.pop("index", None)
     return {**body, "object": "chat.completion", "choices": [{"index": 0, "message": said, "finish_reason": reason}]}
 
@@ -175,17 +175,17 @@ def _add_delta(said: dict[str, Any], delta: dict[str, Any]) -> None:
     for key in ("content", "refusal", "reasoning_content", "reasoning"):
         if isinstance(piece := delta.get(key), str):
             said[key] = (said.get(key) or "") + piece
-    if isinstance(old := delta.get("function_call"), dict):
+    if is_object(old := delta.get("function_call")):
         _add_call(said.setdefault("function_call", {"name": "", "arguments": ""}), old)
-    for piece in delta.get("tool_calls") or ():
+    for piece in objects(delta.get("tool_calls")):
         calls = said.setdefault("tool_calls", [])
         index = piece.get("index", len(calls))
-        made = next((c for c in calls if c["index"] == index), None)
+        made: dict[str, Any] | None = next((c for c in calls if c["index"] == index), None)
         if made is None:
             made = {"index": index, "id": None, "type": "function", "function": {"name": "", "arguments": ""}}
             calls.append(made)
         made["id"] = piece.get("id") or made["id"]
-        _add_call(made["function"], piece.get("function") or {})
+        _add_call(made["function"], obj(piece.get("function")))
 
 
 def _add_call(made: dict[str, Any], piece: dict[str, Any]) -> None:
@@ -245,7 +245,7 @@ def write_stream(body: dict[str, Any]) -> list[Event]:
     said = first["message"]
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [{key: said[key]} for key in ("reasoning_content", "content", "refusal") if said.get(key)]
-    for index, one in enumerate(said.get("tool_calls") or ()):
+    for index, one in enumerate(objects(said.get("tool_calls"))):
         function = one["function"]
         start = {
             "index": index,
@@ -272,7 +272,7 @@ def with_model(body: dict[str, Any], name: str) -> dict[str, Any]:
 
 def with_system(body: dict[str, Any], prompt: str) -> dict[str, Any]:
     """All system and developer messages replaced by one, in the role that the request used."""
-    messages = body.get("messages") or []
+    messages = objects(body.get("messages"))
     old = [m for m in messages if role(m.get("role")) == "system"]
     said = {"role": old[0]["role"] if old else "system", "content": prompt}
     return {**body, "messages": [said, *(m for m in messages if role(m.get("role")) != "system")]}

@@ -26,6 +26,7 @@ from playhead.core.protocol.parts import (
     text_of,
     texts,
 )
+from playhead.core.protocol.shape import is_list, is_object, obj, objects
 
 NAME = "openai_responses"
 _CALLS = frozenset({"function_call", "custom_tool_call"})
@@ -61,7 +62,7 @@ def read_request(body: dict[str, Any]) -> Request:
     return Request(
         model=body.get("model"),
         messages=settle_ids(system + read_items(items)),
-        tools=[read_tool(t) for t in body.get("tools") or ()],
+        tools=[read_tool(t) for t in objects(body.get("tools"))],
         tool_choice=read_choice(body.get("tool_choice")),
         params=stored(params_of(body, without=_NOT_PARAMS)),
         stream=bool(body.get("stream")),
@@ -72,7 +73,7 @@ def read_items(items: Iterable[Any]) -> list[Message]:
     """Items as messages: what the model said without a break is one message."""
     made: list[Message] = []
     for item in items:
-        if not isinstance(item, dict):
+        if not is_object(item):
             continue
         who, parts = _read_item(item)
         if who == "assistant" and made and made[-1]["role"] == "assistant":
@@ -103,24 +104,22 @@ def _id(item: dict[str, Any]) -> Any:
 
 def _read_output(output: Any) -> Any:
     """A tool's answer: the text of text blocks, anything else as it stands."""
-    if isinstance(output, list) and all(isinstance(p, dict) and p.get("type") == "input_text" for p in output):
+    if is_list(output) and all(is_object(p) and p.get("type") == "input_text" for p in output):
         return "".join(str(p.get("text") or "") for p in output)
     return output
 
 
 def _read_reasoning(item: dict[str, Any]) -> Part:
-    told = [*(item.get("summary") or ()), *(item.get("content") or ())]
-    words = "\n\n".join(str(t.get("text") or "") for t in told if isinstance(t, dict))
+    told = [*objects(item.get("summary")), *objects(item.get("content"))]
+    words = "\n\n".join(str(t.get("text") or "") for t in told if is_object(t))
     return reasoning(words, id=item.get("id"), encrypted=item.get("encrypted_content"))
 
 
 def _read_hosted(kind: str, item: dict[str, Any]) -> list[Part]:
     name = str(item.get("name") or kind.removesuffix("_call"))
-    arguments = item.get("arguments", item.get("action", item.get("code")))
-    if not isinstance(arguments, dict | str):
-        arguments = {k: item[k] for k in ("queries", "query") if k in item}
-    elif kind == "code_interpreter_call":
-        arguments = {"code": arguments}
+    arguments = item.get("arguments", item.get("action"))
+    if arguments is None:
+        arguments = {k: item[k] for k in ("queries", "query", "code") if k in item}
     made = [call(name, arguments, item.get("id"), executor="provider")]
     given = next((item[k] for k in ("output", "outputs", "results", "result") if item.get(k) is not None), None)
     if given is not None or item.get("error") is not None:
@@ -135,7 +134,7 @@ def _read_content(content: Any) -> list[Part]:
         return []
     if isinstance(content, str):
         return texts([content])
-    return [_read_block(b) if isinstance(b, dict) else text(str(b)) for b in content]
+    return [_read_block(b) if is_object(b) else text(str(b)) for b in content]
 
 
 def _read_block(block: dict[str, Any]) -> Part:
@@ -152,7 +151,7 @@ def _read_block(block: dict[str, Any]) -> Part:
 
 
 def read_response(body: dict[str, Any]) -> Response:
-    items = read_items(body.get("output") or ())
+    items = read_items(objects(body.get("output")))
     said = message("assistant", [p for m in items for p in m["parts"]])
     settle_ids([said])
     reason = _reason(body, said)
@@ -170,7 +169,7 @@ def read_response(body: dict[str, Any]) -> Response:
 def _reason(body: dict[str, Any], said: Message) -> str | None:
     status = body.get("status")
     if status == "incomplete":
-        return finish((body.get("incomplete_details") or {}).get("reason")) or "other"
+        return finish(obj(body.get("incomplete_details")).get("reason")) or "other"
     if status == "completed":
         return "tool_calls" if any(p["type"] == "tool_call" and "executor" not in p for p in said["parts"]) else "stop"
     return finish(status) if status in ("failed", "cancelled") else None
@@ -181,15 +180,15 @@ def read_stream(events: Iterable[Event]) -> dict[str, Any]:
     body: dict[str, Any] = {}
     items: dict[int, dict[str, Any]] = {}
     for _, event in events:
-        if not isinstance(event, dict):
+        if not is_object(event):
             continue
         kind = event.get("type")
-        if isinstance(whole := event.get("response"), dict):
+        if is_object(whole := event.get("response")):
             body = whole
             if kind in ("response.completed", "response.incomplete", "response.failed"):
                 return body
         elif kind in ("response.output_item.added", "response.output_item.done"):
-            items[event["output_index"]] = dict(event.get("item") or {})
+            items[event["output_index"]] = dict(obj(event.get("item")))
         elif kind == "error":
             body = {**body, "status": "failed", "error": event.get("error") or event}
         elif isinstance(event.get("delta"), str) and event.get("output_index") in items:
@@ -225,7 +224,7 @@ def write_message(said: Message) -> list[dict[str, Any]]:
 
 def _write_said(said: Message) -> list[dict[str, Any]]:
     if said["role"] == "assistant":
-        block = {"type": "output_text", "text": text_of(said), "annotations": []}
+        block: dict[str, Any] = {"type": "output_text", "text": text_of(said), "annotations": []}
         return [{"type": "message", "role": "assistant", "content": [block]}] if block["text"] else []
     blocks = [_write_part(p) for p in said["parts"] if p["type"] in ("text", "media")]
     return [{"type": "message", "role": said["role"], "content": blocks}]
@@ -264,7 +263,7 @@ def write_response(answer: Response) -> dict[str, Any]:
 
 def write_stream(body: dict[str, Any]) -> list[Event]:
     """The events of a body, each item with its content in one piece."""
-    started = {**body, "status": "in_progress", "output": [], "usage": None}
+    started: dict[str, Any] = {**body, "status": "in_progress", "output": [], "usage": None}
     events: list[dict[str, Any]] = [{"type": "response.created", "response": started}]
     events.append({"type": "response.in_progress", "response": started})
     for index, item in enumerate(body["output"]):
@@ -316,8 +315,8 @@ def with_model(body: dict[str, Any], name: str) -> dict[str, Any]:
 def with_system(body: dict[str, Any], prompt: str) -> dict[str, Any]:
     """The instructions replaced, and no system or developer item left that could shadow them."""
     given = body.get("input")
-    if isinstance(given, list):
-        given = [i for i in given if not (isinstance(i, dict) and "role" in i and role(i["role"]) == "system")]
+    if is_list(given):
+        given = [i for i in given if not (is_object(i) and "role" in i and role(i["role"]) == "system")]
     return {**body, "instructions": prompt, "input": given}
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 from playhead.core.canonical import parse_emitted, parse_json, render
+from playhead.core.protocol.shape import is_list, is_object
 from playhead.core.values import JSON
 
 Part: TypeAlias = dict[str, Any]
@@ -62,13 +63,13 @@ def finish(reason: object) -> str | None:
 
 def stored(value: Any) -> JSON:
     """Plain JSON of a provider in stored form: what looks like a tag is escaped."""
-    if isinstance(value, dict):
+    if is_object(value):
         inner = {k: stored(v) for k, v in value.items()}
         if len(inner) == 1:
             (key, only), *_ = inner.items()
             return {"$" + key: only} if key.startswith("$") else inner
         return inner
-    return [stored(v) for v in value] if isinstance(value, list) else value
+    return [stored(v) for v in value] if is_list(value) else value
 
 
 def text(value: str) -> Part:
@@ -217,7 +218,7 @@ def as_text(content: JSON) -> str:
 def as_arguments(part: Part) -> str:
     """The JSON text of a call's arguments; those that never parsed come back as they were."""
     arguments = part["arguments"]
-    if isinstance(arguments, dict) and list(arguments) == ["$invalid"]:
+    if is_object(arguments) and list(arguments) == ["$invalid"]:
         return arguments["$invalid"]
     return as_text(arguments)
 
@@ -228,9 +229,9 @@ def as_url(part: Part) -> str:
 
 def plain(value: JSON) -> Any:
     """A stored value as plain JSON: escapes undone, a tagged value as what its tag holds."""
-    if isinstance(value, list):
+    if is_list(value):
         return [plain(v) for v in value]
-    if not isinstance(value, dict):
+    if not is_object(value):
         return value
     if len(value) == 1:
         (key, only), *_ = value.items()

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from playhead.core.canonical import canonical_stored, render
 from playhead.core.protocol.parts import Message, Part, parsed_text
+from playhead.core.protocol.shape import is_list, is_object, obj
 from playhead.core.values import JSON
 
 PARTS = ("model", "messages", "tools", "tool_choice", "params")
@@ -238,7 +239,7 @@ def _first_message(recorded: JSON, asked: JSON) -> RequestDiff | None:
         one = left[index] if index < len(left) else None
         two = right[index] if index < len(right) else None
         if not _same(one, two):
-            role = (two or one)["role"]
+            role = (obj(two) or obj(one)).get("role")
             return RequestDiff(
                 where=f"message {index + 1} ({role})", diff=_diff(_message_text(one), _message_text(two)), index=index
             )
@@ -276,10 +277,10 @@ def _part_text(part: Part) -> str:
 def _shown(value: JSON, indent: str = "") -> str:
     """JSON with a line for each member, so that a text diff points at the one that differs."""
     inner = indent + "  "
-    if isinstance(value, dict) and value:
+    if is_object(value) and value:
         lines = [f"{inner}{render(k).decode()}: {_shown(value[k], inner)}" for k in sorted(value)]
         return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
-    if isinstance(value, list) and value:
+    if is_list(value) and value:
         return "[\n" + ",\n".join(inner + _shown(v, inner) for v in value) + f"\n{indent}]"
     return render(value).decode()
 

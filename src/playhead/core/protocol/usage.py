@@ -1,8 +1,8 @@
 """Token counts of the providers into exclusive buckets. The provider's own object is kept as ``raw``."""
 
-from collections.abc import Mapping
 from typing import Any
 
+from playhead.core.protocol.shape import is_object
 from playhead.core.values import Usage
 
 
@@ -18,7 +18,7 @@ def count(value: Any) -> int | None:
 def pick(raw: Any, *path: str) -> int | None:
     """The count at ``path`` inside nested objects, None when there is none."""
     for step in path:
-        if not isinstance(raw, Mapping):
+        if not is_object(raw):
             return None
         raw = raw.get(step)
     return count(raw)
@@ -50,7 +50,7 @@ def _less(total: int | None, *parts: int | None) -> int | None:
 
 def openai(raw: Any) -> Usage | None:
     """Chat completions (``prompt_tokens``) and Responses (``input_tokens``)."""
-    if not isinstance(raw, Mapping):
+    if not is_object(raw):
         return None
     kind_in, kind_out = ("prompt", "completion") if "prompt_tokens" in raw else ("input", "output")
     details = f"{kind_in}_tokens_details"
@@ -66,7 +66,7 @@ def openai(raw: Any) -> Usage | None:
 
 def anthropic(raw: Any) -> Usage | None:
     """Messages: the input count excludes the cached tokens, the output includes the thinking."""
-    if not isinstance(raw, Mapping):
+    if not is_object(raw):
         return None
     thinking = pick(raw, "output_tokens_details", "thinking_tokens")
     return Usage(
@@ -81,7 +81,7 @@ def anthropic(raw: Any) -> Usage | None:
 
 def gemini(raw: Any) -> Usage | None:
     """generateContent, in either spelling: the prompt includes the cached tokens, candidates exclude the thoughts."""
-    if not isinstance(raw, Mapping):
+    if not is_object(raw):
         return None
 
     def at(snake: str, camel: str) -> int | None:
