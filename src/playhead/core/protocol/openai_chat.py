@@ -17,6 +17,7 @@ from playhead.core.protocol.parts import (
     message,
     other,
     reasoning,
+    reasoning_of,
     result,
     role,
     settle_ids,
@@ -228,6 +229,8 @@ def _write_part(part: Part) -> dict[str, Any]:
 
 def write_response(answer: Response) -> dict[str, Any]:
     said = write_message(answer.message)[0]
+    if thought := reasoning_of(answer.message):
+        said["reasoning_content"] = thought
     reason = answer.finish_reason or ("tool_calls" if answer.calls else "stop")
     body = {
         "id": answer.response_id or "chatcmpl-recorded",

@@ -18,6 +18,7 @@ from playhead.core.protocol.parts import (
     message,
     other,
     reasoning,
+    reasoning_of,
     result,
     role,
     settle_ids,
@@ -210,6 +211,7 @@ def _add_delta(item: dict[str, Any], kind: str, piece: str) -> None:
 def write_message(said: Message) -> list[dict[str, Any]]:
     """The provider's items for one message."""
     made: list[dict[str, Any]] = []
+    thought = reasoning_of(said)
     for part in said["parts"]:
         if part["type"] == "tool_call" and "executor" not in part:
             made.append(
@@ -217,9 +219,10 @@ def write_message(said: Message) -> list[dict[str, Any]]:
             )
         elif part["type"] == "tool_result" and "executor" not in part:
             made.append({"type": "function_call_output", "call_id": part["id"], "output": as_text(part["content"])})
-    if said["role"] != "tool":
-        return _write_said(said) + made
-    return made
+    if said["role"] == "tool":
+        return made
+    summary = {"type": "reasoning", "summary": [{"type": "summary_text", "text": thought}]}
+    return ([summary] if thought else []) + _write_said(said) + made
 
 
 def _write_said(said: Message) -> list[dict[str, Any]]:

@@ -145,6 +145,10 @@ class _Waiting(NamedTuple):
     call: Part
 
 
+def reasoning_of(message: Message) -> str:
+    return "\n\n".join(p["text"] for p in message["parts"] if p["type"] == "reasoning" and p["text"])
+
+
 def settle_ids(messages: list[Message]) -> list[Message]:
     """Gives calls without an id, or with one that repeats inside its response, an id made up from their position.
 
