@@ -1,0 +1,188 @@
+"""RFC 8785 text of stored JSON.
+
+The quick way is orjson with sorted keys, which is right for most JSON. It is taken only after looking at what orjson
+prints differently: floats (``1.0``, exponents), NaN as ``null``, integers beyond 2**53 - 1, member names outside
+the basic plane (sorted by UTF-16 code units here, by code points there), Enum and UUID as plain text. The exact way
+writes each value by itself.
+"""
+
+import math
+import re
+from typing import Any
+
+import orjson
+
+from playhead.core.json_text import (
+    EXACT_INT,
+    MAX_DEPTH,
+    MAX_INT_DIGITS,
+    LongInteger,
+    NoKeyError,
+    floats_of,
+    number_text,
+    quoted,
+)
+from playhead.core.values import JSON
+
+_SORTED = (
+    orjson.OPT_SORT_KEYS
+    | orjson.OPT_STRICT_INTEGER
+    | orjson.OPT_PASSTHROUGH_SUBCLASS
+    | orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+)
+_ASTRAL = re.compile(rb"[\xf0-\xf4]")
+_KEYLESS_TAG = re.compile(rb'\{"\$(?:float"|deep"|decimal":"-?[NI]|int":"-?[0-9]{4301})')
+_WHOLE_FLOAT = re.compile(rb"(?<=[:,\[])(-?[0-9]+)\.0(?=[,}\]])")
+
+
+def canonical_stored(value: JSON) -> bytes:
+    """The canonical text of a value that is already in stored form: tags and escapes are taken as they are.
+
+    Raises:
+        NoKeyError: it has none.
+    """
+    try:
+        text = orjson.dumps(value, option=_SORTED)
+    except (TypeError, RecursionError):
+        return _exact(value)
+    if b'{"$' in text and _KEYLESS_TAG.search(text):
+        return _exact(value)
+    names_matter = not text.isascii() and _ASTRAL.search(text) is not None
+    floats = floats_of(value, ascii_names=names_matter)
+    if floats is None:
+        return _exact(value)
+    return text if not floats else _with_floats(value, text, floats)
+
+
+def _with_floats(value: JSON, text: bytes, floats: list[float]) -> bytes:
+    """Rewrites `text` where it differs only in whole floats such as ``129.0``; writes anew where more differs."""
+    whole = 0
+    for number in floats:
+        size = abs(number)
+        if not 1e-4 <= size < 1e15:  # also NaN and zeros: -0.0 is 0
+            return _exact(value)
+        whole += number.is_integer()
+    if not whole:
+        return text
+    text, found = _WHOLE_FLOAT.subn(rb"\1", text)
+    # More found than there are: a string looked like one.
+    return text if found == whole else _exact(value)
+
+
+def utf16(text: str) -> bytes:
+    """Sort key for the order of UTF-16 code units."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def _exact(value: JSON) -> bytes:
+    try:
+        return _text(value, 0).encode()
+    except RecursionError:
+        raise NoKeyError("too_deep") from None
+
+
+def _text(value: Any, depth: int) -> str:
+    kind = type(value)
+    if kind is str:
+        return quoted(value)
+    if value is None:
+        return "null"
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is dict:
+        return _object(value, depth + 1)
+    if kind is list or kind is tuple:
+        return _array(value, depth + 1)
+    if isinstance(value, LongInteger):
+        raise NoKeyError("int_too_long")
+    return _number(value, depth)
+
+
+def _number(value: Any, depth: int) -> str:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise NoKeyError("non_finite")
+        return number_text(value)
+    if type(value) is not int:
+        raise NoKeyError("unsupported_type", type(value).__name__)
+    if -EXACT_INT <= value <= EXACT_INT:
+        return str(value)
+    return _object({"$int": int_text(value)}, depth + 1)
+
+
+def int_text(value: int) -> str:
+    try:
+        return int.__repr__(value)
+    except ValueError:
+        raise NoKeyError("int_too_long") from None
+
+
+def _array(value: Any, depth: int) -> str:
+    if depth > MAX_DEPTH:
+        raise NoKeyError("too_deep")
+    texts: list[str] = []
+    try:
+        for item in value:
+            texts.append(_text(item, depth))  # noqa: PERF401 - the place is needed when it fails
+    except NoKeyError as error:
+        error.below(len(texts))
+        raise
+    return f"[{','.join(texts)}]"
+
+
+def _object(value: dict[Any, Any], depth: int) -> str:
+    if depth > MAX_DEPTH:
+        raise NoKeyError("too_deep")
+    if len(value) == 1:
+        (name,) = value
+        if name in _TAG_CHECKS:
+            _TAG_CHECKS[name](value[name])
+    texts: dict[str, str] = {}
+    name = None
+    try:
+        for name in value:
+            text = quoted(name)
+            if text in texts:
+                raise NoKeyError("duplicate_key")
+            texts[text] = f"{text}:{_text(value[name], depth)}"
+    except NoKeyError as error:
+        if not _is_tag(value):
+            error.below(str(name))
+        raise
+    names = sorted(zip(map(utf16, value), texts.values(), strict=True))
+    return "{" + ",".join([text for _, text in names]) + "}"
+
+
+def _is_tag(value: dict[Any, Any]) -> bool:
+    return len(value) == 1 and next(iter(value)) in TAGS
+
+
+TAGS = frozenset(
+    f"$" + name
+    for name in (
+        "int float datetime date time duration uuid decimal bytes set map enum object path invalid deep".split()
+    )
+)  # fmt: skip
+"""Names of the tagged forms; every other object is what it looks like, once its escape is taken off."""
+
+
+def _check_int(text: Any) -> None:
+    if isinstance(text, str) and len(text.lstrip("-")) > MAX_INT_DIGITS:
+        raise NoKeyError("int_too_long")
+
+
+def _check_decimal(text: Any) -> None:
+    if isinstance(text, str) and text.lstrip("-")[:1] in ("N", "I"):
+        raise NoKeyError("non_finite")
+
+
+def _check_float(_: Any) -> None:
+    raise NoKeyError("non_finite")
+
+
+def _check_deep(_: Any) -> None:
+    raise NoKeyError("too_deep")
+
+
+_TAG_CHECKS = {"$int": _check_int, "$decimal": _check_decimal, "$float": _check_float, "$deep": _check_deep}

@@ -1,0 +1,272 @@
+"""JSON text in and out: exact integers, lone surrogates, any nesting, and no silent `null` for NaN.
+
+orjson does the work wherever its reading is exact. What it would round, refuse or print differently takes the slower
+way, so callers see one behaviour.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from itertools import chain
+from typing import Any, Final
+
+import orjson
+
+from playhead.core.values import JSON, NoKey
+
+MAX_DEPTH: Final = 200
+MAX_INT_DIGITS: Final = 4300
+EXACT_INT: Final = 2**53 - 1
+
+_PARSE_DEPTH = MAX_DEPTH + 50  # a stored document nests a value inside a few levels of its own
+_LONG_DIGITS = re.compile(r"[0-9]{16}")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_BRACKETS = re.compile(r'"(?:[^"\\]+|\\.)*"?|[\[\]{}]', re.DOTALL)
+_CONTAINERS = frozenset({dict, list, tuple})
+_LEAVES = frozenset({str, int, bool, float, type(None)})
+_PLAIN = _CONTAINERS | _LEAVES
+_RENDER = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+
+
+class NoKeyError(ValueError):
+    """A value without canonical text, or without stored form. ``no_key`` has reason and JSON pointer.
+
+    Reasons: ``non_finite``, ``unsupported_type``, ``cycle``, ``too_deep``, ``int_too_long``, ``out_of_range``,
+    ``duplicate_key``.
+    """
+
+    def __init__(self, reason: str, detail: str = "", *, path: tuple[str | int, ...] = ()) -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+        self._steps: list[str | int] = list(reversed(path))
+
+    def below(self, step: str | int) -> None:
+        """Notes one enclosing member or place; called from the inside out while the error travels up."""
+        self._steps.append(step)
+
+    @property
+    def no_key(self) -> NoKey:
+        return NoKey(reason=self.reason, at=pointer(reversed(self._steps)), detail=self.detail)
+
+    def __str__(self) -> str:
+        found = self.no_key
+        return f"{found.at or '(the whole value)'}: {found.reason}{f' ({found.detail})' if found.detail else ''}"
+
+
+class LongInteger(str):
+    """The digits of an integer token too long to be made a number (over 4300 digits)."""
+
+    __slots__ = ()
+
+
+def pointer(steps: Any) -> str:
+    """The JSON pointer of member names and places."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def has_surrogate(text: str) -> bool:
+    return not text.isascii() and _SURROGATE.search(text) is not None
+
+
+def joined(text: str) -> str:
+    """The text with surrogates that form a pair joined into their character; lone ones stay."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def parse_json(text: str | bytes | bytearray | memoryview) -> JSON:
+    """Parses JSON exactly: integers of any size, lone surrogates; of repeated members the last counts.
+
+    An integer of more than 4300 digits becomes `LongInteger`; a number beyond the doubles becomes infinity.
+
+    Raises:
+        NoKeyError: nested too deeply (``too_deep``).
+        ValueError: not JSON, or bytes that are not UTF-8.
+    """
+    plain = text if isinstance(text, str) else bytes(text)
+    try:
+        value = orjson.loads(plain)
+    except ValueError:
+        return _parse_slowly(_decoded(plain))
+    if _LONG_DIGITS.search(_decoded(plain)) is None:
+        return value
+    return _parse_slowly(_decoded(plain))
+
+
+def _decoded(text: str | bytes) -> str:
+    return text if isinstance(text, str) else text.decode("utf-8")
+
+
+def _parse_slowly(text: str) -> JSON:
+    if text.count("[") + text.count("{") > MAX_DEPTH and nesting(text) > _PARSE_DEPTH:
+        raise NoKeyError("too_deep", "JSON text")
+    try:
+        return json.loads(text, parse_int=_integer, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise NoKeyError("too_deep", "JSON text") from None
+
+
+def _integer(digits: str) -> int | LongInteger:
+    return int(digits) if len(digits) <= MAX_INT_DIGITS else LongInteger(digits)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def nesting(text: str) -> int:
+    """How many levels of brackets JSON text opens, without recursion."""
+    depth = deepest = 0
+    for token in _BRACKETS.finditer(text):
+        mark = token[0]
+        if mark in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif mark in "]}":
+            depth -= 1
+    return deepest
+
+
+def floats_of(value: JSON, *, ascii_names: bool = False) -> list[float] | None:
+    """All floats of plain JSON, or None when `value` is not plain JSON of at most 200 levels.
+
+    Plain is: exactly the types that JSON text has (and tuples). Levels are looked at as a whole, because that keeps
+    the loop over members in C. Only for values that were rendered before, which proves that they end.
+    """
+    if type(value) not in _CONTAINERS:
+        return ([value] if type(value) is float else []) if type(value) in _LEAVES else None
+    floats: list[float] = []
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH):
+        objects = [item for item in level if type(item) is dict]
+        arrays = [item for item in level if type(item) is not dict] if len(objects) != len(level) else []
+        if ascii_names and not all(map(str.isascii, chain.from_iterable(objects))):
+            return None
+        level = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(arrays)]
+        kinds = set(map(type, level))
+        if not kinds <= _PLAIN:
+            return None
+        if float in kinds:
+            floats += [item for item in level if type(item) is float]
+        if kinds.isdisjoint(_CONTAINERS):
+            return floats
+        level = [item for item in level if type(item) in _CONTAINERS]
+    return None
+
+
+def render(value: JSON) -> bytes:
+    """UTF-8 JSON text of stored JSON, members in their own order; `parse_json` is the inverse.
+
+    A float that is not finite is written in its tagged form, so that it comes back as what it was.
+
+    Raises:
+        NoKeyError: not JSON (``unsupported_type``), or nested too deeply.
+    """
+    try:
+        text = orjson.dumps(value, option=_RENDER)
+    except (TypeError, RecursionError):
+        pass
+    else:
+        # Only where `null` occurs can a float have become one; Enum and UUID print as text.
+        if b"null" not in text or _all_finite(value):
+            return text
+    try:
+        return _printed(value).encode()
+    except RecursionError:
+        raise NoKeyError("too_deep") from None
+
+
+def _all_finite(value: JSON) -> bool:
+    floats = floats_of(value)
+    return floats is not None and all(map(math.isfinite, floats))
+
+
+def _printed(value: Any) -> str:
+    """The text of anything JSON, for what orjson refuses."""
+    printer = _PRINTERS.get(type(value))
+    if printer is not None:
+        return printer(value)
+    if isinstance(value, dict):
+        members = [f"{quoted(name)}:{_printed(item)}" for name, item in value.items()]
+        return "{" + ",".join(members) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(_printed, value)) + "]"
+    for kind, printer in _PRINTERS.items():
+        if isinstance(value, kind):
+            return printer(value)
+    raise NoKeyError("unsupported_type", type(value).__name__)
+
+
+def quoted(text: Any) -> str:
+    """A JSON string in which nothing but quotes, backslashes, controls and lone surrogates is escaped.
+
+    Raises:
+        NoKeyError: not text.
+    """
+    if not isinstance(text, str):
+        raise NoKeyError("unsupported_type", f"member name of type {type(text).__name__}")
+    try:
+        return orjson.dumps(str.__str__(text)).decode()
+    except TypeError:
+        whole = json.dumps(joined(text), ensure_ascii=False)
+        return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", whole)
+
+
+def number_text(value: float) -> str:
+    """ECMAScript's text of a finite double."""
+    if value == 0:
+        return "0"
+    if value == int(value) and abs(value) < 1e21:
+        return str(int(value)) if abs(value) <= EXACT_INT else decimal_text(Decimal(repr(value)))
+    if 1e-4 <= abs(value) < 1e16:
+        return float.__repr__(value)
+    return decimal_text(Decimal(float.__repr__(value)))
+
+
+def decimal_text(value: Decimal) -> str:
+    """The exact digits of a finite decimal, laid out as ECMAScript lays out a number."""
+    sign, digits, exponent = value.as_tuple()
+    text = "".join(map(str, digits)).lstrip("0")
+    point = len(text) + int(exponent)  # value = 0.TEXT * 10**point
+    text = text.rstrip("0")
+    if not text:
+        return "0"
+    if len(text) <= point <= 21:
+        body = text + "0" * (point - len(text))
+    elif 0 < point <= 21:
+        body = f"{text[:point]}.{text[point:]}"
+    elif -6 < point <= 0:
+        body = "0." + "0" * -point + text
+    else:
+        fraction = f".{text[1:]}" if len(text) > 1 else ""
+        body = f"{text[0]}{fraction}e{point - 1:+d}"
+    return f"-{body}" if sign else body
+
+
+def non_finite_name(value: float) -> str:
+    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+
+
+def _rendered_float(value: float) -> str:
+    if math.isfinite(value):
+        return float.__repr__(value)
+    return f'{{"$float":"{non_finite_name(value)}"}}'
+
+
+def _rendered_int(value: int) -> str:
+    try:
+        return int.__repr__(value)
+    except ValueError:
+        raise NoKeyError("int_too_long") from None
+
+
+_PRINTERS: dict[type, Callable[[Any], str]] = {
+    type(None): lambda _: "null",
+    bool: lambda value: "true" if value else "false",
+    LongInteger: str.__str__,
+    str: quoted,
+    int: _rendered_int,
+    float: _rendered_float,
+}
