@@ -43,21 +43,34 @@ _PARAM_NAMES = {"stop": ("stop_sequences",), "max_completion_tokens": ("max_toke
 
 
 def read_request(body: dict[str, Any]) -> Request:
-    messages = [message("system", parts)] if (parts := read_content(body.get("system"))) else []
-    for raw in objects(body.get("messages")):
-        messages += read_message(raw)
     choice = body.get("tool_choice")
     params = params_of(body, without=_NOT_PARAMS)
     if is_object(choice) and choice.get("disable_parallel_tool_use"):
         params["parallel_tool_calls"] = False
     return Request(
         model=body.get("model"),
-        messages=settle_ids(messages),
+        messages=settle_ids([m for raw in split(body) for m in read_raw(raw)]),
         tools=[read_tool(t) for t in objects(body.get("tools"))],
         tool_choice=_read_choice(choice),
         params=stored(params),
         stream=bool(body.get("stream")),
     )
+
+
+def split(body: dict[str, Any]) -> list[Any]:
+    """The raw messages of a request, for `read_raw`; the system text is the first."""
+    system = [{"role": "system", "content": body["system"]}] if body.get("system") else []
+    return [*system, *objects(body.get("messages"))]
+
+
+def read_raw(raw: Any) -> list[Message]:
+    """The normal messages of one raw message, read without its neighbours."""
+    return settle_ids(read_message(raw))
+
+
+def stands_alone(body: dict[str, Any]) -> bool:
+    """Whether each raw message says all about itself: always, as this provider insists on ids."""
+    return True
 
 
 def _read_choice(choice: Any) -> JSON:

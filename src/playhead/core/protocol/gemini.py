@@ -22,7 +22,6 @@ from playhead.core.protocol.parts import (
     settle_ids,
     stored,
     text,
-    texts,
 )
 from playhead.core.protocol.shape import is_list, is_object, obj, objects
 from playhead.core.values import JSON
@@ -45,27 +44,44 @@ def _at(raw: dict[str, Any], camel: str, snake: str) -> Any:
 # --- reading --------------------------------------------------------------------------------------------------------
 
 
-def read_request(body: dict[str, Any], model: str | None = None) -> Request:
-    """``model`` is the one of the path. In a client's own form, ``config`` holds what is beside the contents."""
-    config = {**body, **body["config"]} if is_object(body.get("config")) else body
-    system = _at(config, "systemInstruction", "system_instruction")
-    tools = [t for t in objects(config.get("tools"))]
+def read_request(body: dict[str, Any]) -> Request:
+    """The request, whose model stands in the path. In a client's own form ``config`` holds what is beside contents."""
+    config = _config(body)
+    tools = objects(config.get("tools"))
     params = dict(_at(config, "generationConfig", "generation_config") or {})
     return Request(
-        model=model or body.get("model"),
-        messages=settle_ids(_read_system(system) + read_contents(body.get("contents"))),
+        model=body.get("model"),
+        messages=settle_ids([m for raw in split(body) for m in read_raw(raw)]),
         tools=[made for t in tools for made in _read_tools(t)],
         tool_choice=_read_choice(_at(config, "toolConfig", "tool_config")),
         params=stored(params_of(params, without=frozenset())),
     )
 
 
-def _read_system(system: Any) -> list[Message]:
+def _config(body: dict[str, Any]) -> dict[str, Any]:
+    return {**body, **body["config"]} if is_object(body.get("config")) else body
+
+
+def split(body: dict[str, Any]) -> list[Any]:
+    """The contents as raw messages, for `read_raw`; the system text is the first."""
+    system = _at(_config(body), "systemInstruction", "system_instruction")
     if isinstance(system, str):
-        return [message("system", texts([system]))]
-    if not is_object(system):
-        return []
-    return [message("system", [_read_part(p) for p in objects(system.get("parts"))])]
+        system = {"parts": [{"text": system}]}
+    contents = body.get("contents")
+    if isinstance(contents, str):
+        contents = [{"role": "user", "parts": [{"text": contents}]}]
+    listed = objects(contents if is_list(contents) else [contents])
+    return [{**system, "role": "system"}, *listed] if is_object(system) else list(listed)
+
+
+def read_raw(raw: Any) -> list[Message]:
+    """The normal messages of one content."""
+    return read_message(raw)
+
+
+def stands_alone(body: dict[str, Any]) -> bool:
+    """Whether each raw message says all about itself: never, as results find their call by name and order."""
+    return False
 
 
 def _read_tools(raw: dict[str, Any]) -> list[JSON]:
@@ -88,13 +104,6 @@ def _read_choice(config: Any) -> JSON:
         return {"name": allowed[0]}
     mode = str(calling.get("mode") or "").lower()
     return {"any": "required"}.get(mode, mode or None)
-
-
-def read_contents(contents: Any) -> list[Message]:
-    if isinstance(contents, str):
-        return [message("user", texts([contents]))]
-    listed = contents if is_list(contents) else [contents]
-    return [m for c in listed if is_object(c) for m in read_message(c)]
 
 
 def read_message(raw: dict[str, Any], finish_reason: str | None = None) -> list[Message]:
@@ -210,6 +219,11 @@ def write_stream(body: dict[str, Any]) -> list[Event]:
 
 
 # --- editing --------------------------------------------------------------------------------------------------------
+
+
+def with_model(body: dict[str, Any], name: str) -> dict[str, Any]:
+    """The body as it is: the model stands in the path (`providers.with_model_in_path`)."""
+    return body
 
 
 def with_system(body: dict[str, Any], prompt: str) -> dict[str, Any]:

@@ -46,11 +46,31 @@ def read_request(body: dict[str, Any]) -> Request:
     choice = body.get("tool_choice", body.get("function_call"))
     return Request(
         model=body.get("model"),
-        messages=settle_ids([read_message(m) for m in objects(body.get("messages"))]),
+        messages=settle_ids([m for raw in split(body) for m in read_raw(raw)]),
         tools=[read_tool(t) for t in tools],
         tool_choice=read_choice(choice),
         params=stored(params_of(body, without=_NOT_PARAMS)),
         stream=bool(body.get("stream")),
+    )
+
+
+def split(body: dict[str, Any]) -> list[Any]:
+    """The raw messages of a request, for `read_raw`."""
+    return objects(body.get("messages"))
+
+
+def read_raw(raw: Any) -> list[Message]:
+    """The normal messages of one raw message, read without its neighbours."""
+    return settle_ids([read_message(raw)])
+
+
+def stands_alone(body: dict[str, Any]) -> bool:
+    """Whether each raw message says all about itself: every call and result has an id."""
+    return all(
+        "function_call" not in m
+        and (m.get("role") not in ("tool", "function") or m.get("tool_call_id"))
+        and all(is_object(c) and c.get("id") for c in m.get("tool_calls") or ())
+        for m in split(body)
     )
 
 

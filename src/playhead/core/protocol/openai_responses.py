@@ -57,17 +57,44 @@ _PARAM_NAMES = {"max_tokens": ("max_output_tokens",), "max_completion_tokens": (
 
 
 def read_request(body: dict[str, Any]) -> Request:
-    given = body.get("input")
-    items: list[Any] = [{"role": "user", "content": given}] if isinstance(given, str) else list(given or ())
-    system = [message("system", texts([body["instructions"]]))] if isinstance(body.get("instructions"), str) else []
     return Request(
         model=body.get("model"),
-        messages=settle_ids(system + read_items(items)),
+        messages=settle_ids([m for raw in split(body) for m in read_raw(raw)]),
         tools=[read_tool(t) for t in objects(body.get("tools"))],
         tool_choice=read_choice(body.get("tool_choice")),
         params=stored(params_of(body, without=_NOT_PARAMS)),
         stream=bool(body.get("stream")),
     )
+
+
+def split(body: dict[str, Any]) -> list[Any]:
+    """The items of a request as raw messages, for `read_raw`: what the model said without a break is one."""
+    given = body.get("input")
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
+    if isinstance(body.get("instructions"), str):
+        items.insert(0, {"role": "system", "content": body["instructions"]})
+    made: list[list[dict[str, Any]]] = []
+    for item in items:
+        if made and _said(item) and _said(made[-1][-1]):
+            made[-1].append(item)
+        else:
+            made.append([item])
+    return made
+
+
+def _said(item: dict[str, Any]) -> bool:
+    kind = item.get("type")
+    return role(item["role"]) == "assistant" if "role" in item else kind not in _RESULTS
+
+
+def read_raw(raw: Any) -> list[Message]:
+    """The normal messages of one raw message, read without its neighbours."""
+    return settle_ids(read_items(raw))
+
+
+def stands_alone(body: dict[str, Any]) -> bool:
+    """Whether each raw message says all about itself: always, as this provider insists on ids."""
+    return True
 
 
 def read_items(items: Iterable[Any]) -> list[Message]:

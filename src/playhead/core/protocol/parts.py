@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
-from playhead.core.canonical import parse_emitted, parse_json, render
+from playhead.core.canonical import NoKeyError, parse_emitted, parse_json, render, to_stored
 from playhead.core.protocol.shape import is_list, is_object
 from playhead.core.values import JSON
 
@@ -62,14 +62,11 @@ def finish(reason: object) -> str | None:
 
 
 def stored(value: Any) -> JSON:
-    """Plain JSON of a provider in stored form: what looks like a tag is escaped."""
-    if is_object(value):
-        inner = {k: stored(v) for k, v in value.items()}
-        if len(inner) == 1:
-            (key, only), *_ = inner.items()
-            return {"$" + key: only} if key.startswith("$") else inner
-        return inner
-    return [stored(v) for v in value] if is_list(value) else value
+    """Plain JSON of a provider in stored form: what looks like a tag is escaped. What nests too deep becomes text."""
+    try:
+        return to_stored(value)
+    except NoKeyError:
+        return render(value).decode()
 
 
 def text(value: str) -> Part:
