@@ -33,7 +33,7 @@ $(STAMP): $(LOCK) pyproject.toml
 	fi
 	@echo "installing what $(LOCK) names into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip sync --quiet --require-hashes $(LOCK)
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip sync --quiet --compile-bytecode --require-hashes $(LOCK)
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@printf '%s\n' "$(HERE)" > $@
 

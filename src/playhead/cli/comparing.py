@@ -1,16 +1,18 @@
 """``playhead session diff`` and ``playhead replay compare``."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from playhead.cli import shown
 from playhead.cli.context import Ctx
 from playhead.cli.output import Block, Result, Table
-from playhead.core.compare import Comparison, Totals
-from playhead.core.compare import compare as compare_sessions
-from playhead.core.policy import HistoryConfig, StaticConfig, ToolPolicy
-from playhead.core.values import Divergence, Session
+from playhead.core.values import JSON, Session
 from playhead.errors import NotFoundError, UsageError
 from playhead.store.ports import Store
+
+if TYPE_CHECKING:
+    from playhead.core.compare import Comparison, Totals
 
 
 def diff(first: str, second: str, /, *, context: Ctx, calls_only: bool = False) -> Result:
@@ -49,11 +51,14 @@ def compare(first: str = "last", second: str | None = None, /, *, context: Ctx, 
         )
     baseline = store.sessions.get(replay.baseline_session_id)
     result = store.sessions.get(replay.result_session_id)
+    from playhead.core.policy import HistoryConfig, StaticConfig, ToolPolicy
+
     policy = ToolPolicy.model_validate(replay.tool_policy or {})
     ignore = {
         tool: config.ignore for tool, config in policy.tools.items() if isinstance(config, HistoryConfig | StaticConfig)
     }
-    return _compared(store, baseline, result, calls_only=calls_only, ignore=ignore)
+    live_model = (replay.model_policy or {}).get("type") != "history"  # then its requests are not what is measured
+    return _compared(store, baseline, result, calls_only=calls_only, models=not live_model, ignore=ignore)
 
 
 def _session(store: Store, text: str) -> Session:
@@ -70,28 +75,51 @@ def _session(store: Store, text: str) -> Session:
 
 
 def _compared(
-    store: Store, a: Session, b: Session, *, calls_only: bool, ignore: Mapping[str, Sequence[str]] | None = None
+    store: Store,
+    a: Session,
+    b: Session,
+    *,
+    calls_only: bool,
+    models: bool = True,
+    ignore: Mapping[str, Sequence[str]] | None = None,
 ) -> Result:
+    from playhead.core.compare import compare as compare_sessions
+
     found = compare_sessions(
         a,
         store.sessions.nodes(a.id),
         b,
         store.sessions.nodes(b.id),
         ignore=ignore,
-        models=not calls_only,
+        models=models and not calls_only,
         output=not calls_only,
     )
     differ = found.divergence is not None
-    return Result(data=shown.members(found), text=_text(found), exit_code=1 if differ else 0)
+    return Result(data=_data(found), text=_text(found), exit_code=1 if differ else 0)
 
 
-def _text(found: Comparison) -> list[Block]:
+def _data(found: "Comparison") -> dict[str, JSON]:
+    return {
+        "baseline_id": found.baseline_id,
+        "result_id": found.result_id,
+        "divergence": None if found.divergence is None else shown.members(found.divergence),
+        "differences": [shown.members(difference) for difference in found.differences],
+        "aligned": [list(pair) for pair in found.aligned],
+        "status": list(found.status),
+        "output_equal": found.output_equal,
+        "output_diff": found.output_diff,
+        "baseline": dataclasses.asdict(found.baseline),
+        "result": dataclasses.asdict(found.result),
+    }
+
+
+def _text(found: "Comparison") -> list[Block]:
     text: list[Block] = [f"{found.baseline_id} -> {found.result_id}"]
     if found.divergence is None:
         text.append(f"no difference in {len(found.aligned)} aligned calls")
     else:
-        text.append(f"first difference: {_headline(found.divergence)}")
-        text += [f"  {line}" for line in _detail(found.divergence)]
+        first, *lines = shown.divergence(found.divergence)
+        text += [f"first difference: {first}", *lines]
         rest = found.differences[1:]
         if rest:
             rows = [{"what": d.what, "where": d.where, "pointers": " ".join(d.pointers)} for d in rest]
@@ -102,23 +130,7 @@ def _text(found: Comparison) -> list[Block]:
     return text
 
 
-def _headline(divergence: Divergence) -> str:
-    return f"{divergence.where}: {divergence.explanation or divergence.what.replace('_', ' ')}"
-
-
-def _detail(divergence: Divergence) -> list[str]:
-    """What there is to see of a divergence, most telling first."""
-    if divergence.diff:
-        return divergence.diff.split("\n")
-    lines = [f"at {pointer or 'the top'}" for pointer in divergence.pointers]
-    if divergence.expected is not None:
-        lines.append(f"recorded: {shown.brief(divergence.expected, 200)}")
-    if divergence.seen is not None:
-        lines.append(f"now:      {shown.brief(divergence.seen, 200)}")
-    return lines
-
-
-def _totals(a: Totals, b: Totals) -> list[dict[str, object]]:
+def _totals(a: "Totals", b: "Totals") -> list[dict[str, object]]:
     return [
         {"measure": "model calls", "baseline": a.model_calls, "result": b.model_calls},
         {"measure": "tool calls", "baseline": a.tool_calls, "result": b.tool_calls},
@@ -127,8 +139,3 @@ def _totals(a: Totals, b: Totals) -> list[dict[str, object]]:
         {"measure": "cost", "baseline": a.cost, "result": b.cost},
         {"measure": "took", "baseline": shown.lasted(0, a.latency_ns), "result": shown.lasted(0, b.latency_ns)},
     ]
-
-
-def divergence_text(divergence: Divergence) -> list[str]:
-    """Lines that tell a first difference: what, where, and how the two sides read."""
-    return [_headline(divergence), *(f"  {line}" for line in _detail(divergence))]

@@ -89,13 +89,8 @@ def emit(result: Result, mode: Mode, stream: TextIO) -> None:
 
 
 def to_json(value: Any) -> str:
-    """One line of JSON; escapes keep lone surrogates printable, and any depth is written."""
-    try:
-        return json.dumps(value, ensure_ascii=False, default=str, separators=(", ", ": "))
-    except RecursionError:
-        from playhead.core.canonical import render  # needed for hostile values only
-
-        return render(value).decode("utf-8", "surrogatepass")
+    """One line of JSON. What a store holds is nested 200 levels at most, so nothing is too deep here."""
+    return json.dumps(value, ensure_ascii=False, default=str, separators=(", ", ": "))
 
 
 def emit_error(error: PlayheadError, mode: Mode, stream: TextIO) -> None:

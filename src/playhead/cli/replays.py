@@ -4,7 +4,6 @@ from collections import Counter
 from typing import Literal
 
 from playhead.cli import shown
-from playhead.cli.comparing import divergence_text
 from playhead.cli.context import Ctx
 from playhead.cli.output import Block, Fields, Result, Table
 from playhead.core.values import LedgerRow, Replay
@@ -69,7 +68,7 @@ def replay_text(replay: Replay, *, full: bool = False) -> list[Block]:
     """A replay as it is read on a terminal: what came of it first, then what answered each call."""
     text: list[Block] = [Fields(_fields(replay, full=full))]
     if replay.fidelity is not None and replay.fidelity.divergence is not None:
-        text += ["", "first divergence:", *(f"  {line}" for line in divergence_text(replay.fidelity.divergence))]
+        text += ["", "first divergence:", *shown.divergence(replay.fidelity.divergence)]
     if replay.ledger:
         rows = [_ledger_row(index, entry) for index, entry in enumerate(replay.ledger, 1)]
         text.append(Table(("n", "call", "arguments", "answer", "from", "marks", "detail"), _visible(rows, full=full)))

@@ -1,6 +1,5 @@
 """Finds the command, has its arguments parsed, and turns what comes of it into output and an exit code."""
 
-import difflib
 import importlib
 import os
 import sys
@@ -9,8 +8,9 @@ from collections.abc import Callable
 
 import cyclopts
 
-from playhead.cli.commands import COMMANDS, GLOBAL_OPTIONS, noun_help, top_help
+from playhead.cli.commands import COMMANDS, noun_help, top_help
 from playhead.cli.context import Context, Options, split_options
+from playhead.cli.help_text import command_help
 from playhead.cli.output import Mode, Result, emit, emit_error, prepare_streams
 from playhead.errors import PlayheadError, ReplayStop, UsageError
 
@@ -87,6 +87,8 @@ def find_command(words: list[str]) -> tuple[str, Callable[..., object], list[str
 
 
 def _noun_or_refusal(words: list[str]) -> str:
+    import difflib  # for the misspelt only
+
     noun = noun_help(words[0])
     if noun and (len(words) == 1 or words[1] in {"--help", "-h"}):
         return noun
@@ -101,11 +103,9 @@ def parser(name: str, function: Callable[..., object]) -> cyclopts.App:
     """The parser of one command, made from its signature."""
     app = cyclopts.App(
         name=f"playhead {name}",
-        help_flags=["--help", "-h"],
+        help_flags=[],
         version_flags=[],
-        help_format="plaintext",
-        help_epilogue=GLOBAL_OPTIONS,
-        default_parameter=cyclopts.Parameter(negative=(), show_default=lambda value: bool(value)),
+        default_parameter=cyclopts.Parameter(negative=()),
         result_action="return_value",
     )
     app.default(function)
@@ -119,6 +119,9 @@ def call(name: str, function: Callable[..., object], words: list[str], context: 
         UsageError: the words do not fit the command.
     """
     app = parser(name, function)
+    before_dashes = words[: words.index("--")] if "--" in words else words
+    if "--help" in before_dashes or "-h" in before_dashes:
+        return Result(raw=[command_help(app, name, function)])
     try:
         command, bound, ignored = app.parse_args(words, exit_on_error=False, print_error=False)
     except cyclopts.CycloptsError as error:

@@ -43,7 +43,7 @@ def list_sessions(
         conversation: Of this conversation.
         baseline: Replays of this session.
         since: Started at or after: 2h, 3d, 2026-05-01, 2026-05-01T12:30.
-        until: Started before or at.
+        until: Started before.
         oldest_first: Turn the order round.
         limit: At most this many.
         cursor: Go on where the last page ended.

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from playhead.cli.output import Table, shortened, to_json
 from playhead.core.codec import dump
-from playhead.core.values import JSON, Cost, ErrorInfo, Node, Outcome, OutcomeKind, Usage, Verdict
+from playhead.core.values import JSON, Cost, Divergence, ErrorInfo, Node, Outcome, OutcomeKind, Usage, Verdict
 from playhead.errors import UsageError
 
 SHORT = 600
@@ -122,6 +122,16 @@ def verdict_table(verdicts: Sequence[Verdict]) -> Table:
         for verdict in verdicts
     ]
     return Table(("verdict", "passed", "score", "label", "explanation", "evaluator"), rows)
+
+
+def divergence(held: Divergence) -> list[str]:
+    """Lines that tell a first difference: what and where, then how the two sides read, indented."""
+    lines = [f"at {pointer or 'the top'}" for pointer in held.pointers]
+    if held.diff:
+        lines = held.diff.split("\n")
+    elif held.expected is not None or held.seen is not None:
+        lines += [f"recorded: {brief(held.expected, 200)}", f"now:      {brief(held.seen, 200)}"]
+    return [f"{held.where}: {held.explanation or held.what.replace('_', ' ')}", *(f"  {line}" for line in lines)]
 
 
 _PASSED = {True: "yes", False: "no", None: "-"}
