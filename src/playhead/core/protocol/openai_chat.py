@@ -42,12 +42,12 @@ _PARAM_NAMES = {
 
 
 def read_request(body: dict[str, Any]) -> Request:
-    tools = body.get("tools") or [{"type": "function", "function": f} for f in objects(body.get("functions"))]
+    functions = [{"type": "function", "function": f} for f in objects(body.get("functions"))]
     choice = body.get("tool_choice", body.get("function_call"))
     return Request(
         model=body.get("model"),
         messages=settle_ids([m for raw in split(body) for m in read_raw(raw)]),
-        tools=[read_tool(t) for t in tools],
+        tools=[read_tool(t) for t in objects(body.get("tools")) or functions],
         tool_choice=read_choice(choice),
         params=stored(params_of(body, without=_NOT_PARAMS)),
         stream=bool(body.get("stream")),

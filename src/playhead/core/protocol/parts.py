@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
-from playhead.core.canonical import NoKeyError, parse_emitted, parse_json, render, to_stored
+from playhead.core.canonical import parse_emitted, parse_json, render, to_stored
 from playhead.core.protocol.shape import is_list, is_object
 from playhead.core.values import JSON
 
@@ -62,11 +62,12 @@ def finish(reason: object) -> str | None:
 
 
 def stored(value: Any) -> JSON:
-    """Plain JSON of a provider in stored form: what looks like a tag is escaped. What nests too deep becomes text."""
-    try:
-        return to_stored(value)
-    except NoKeyError:
-        return render(value).decode()
+    """Plain JSON of a provider in stored form: what looks like a tag is escaped.
+
+    Raises:
+        NoKeyError: it nests deeper than anything that was parsed as JSON text.
+    """
+    return to_stored(value)
 
 
 def text(value: str) -> Part:

@@ -6,12 +6,12 @@ system text stood. A result that is JSON text and the same JSON as a structure a
 """
 
 import difflib
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from playhead.core.canonical import canonical_stored, render
+from playhead.core.canonical import canonical_stored, digest, render
+from playhead.core.keys import call_key
 from playhead.core.protocol.parts import Message, Part, parsed_text
 from playhead.core.protocol.shape import is_list, is_object, obj
 from playhead.core.values import JSON
@@ -107,7 +107,7 @@ def message_digest(shaped: JSON) -> bytes:
     Raises:
         NoKeyError: something in it has no canonical form.
     """
-    return hashlib.sha256(canonical_stored(shaped)).digest()
+    return digest(shaped)
 
 
 class Digests:
@@ -174,16 +174,12 @@ def model_key(
         "params": params or {},
     }
     captured = {name: values[name] for name in PARTS if name not in missing}
-    hashed = hashlib.sha256()
-    for part in (1, "model", captured):
-        text = canonical_stored(part)
-        hashed.update(b"%d:%s," % (len(text), text))
-    return f"1:{hashed.hexdigest()}"
+    return call_key("", captured, namespace="model")
 
 
 def tools_digest(tools: JSON) -> bytes:
     """The digest of the tools offered. An empty list, None and nothing said are the same."""
-    return hashlib.sha256(canonical_stored(tools or [])).digest()
+    return digest(tools or [])
 
 
 def request_key(model: str | None, inputs: JSON, *, missing: Sequence[str] = ()) -> str:
