@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from playhead.core.jcs import TAGS
+from playhead.core.json_text import has_surrogate, joined
+from playhead.core.protocol.shape import is_list, is_object
 from playhead.core.values import JSON
 
 _SAFE = 2**53 - 1
@@ -116,13 +119,13 @@ def _walk(left: JSON, right: JSON, *, subset: bool) -> Iterator[tuple[_Steps, _S
         steps, a, b = stack.pop()
         if a is b:
             continue
-        if isinstance(a, dict) and isinstance(b, dict):
-            if _is_object(a) and _is_object(b):
+        if is_object(a) and is_object(b):
+            a, b, typed = _untagged(a, b)
+            if not typed:
                 stack.extend(_members(steps, a, b, subset=subset))
-                continue
-            if not _same_tag(a, b):
+            elif not _same_tag(a, b):
                 yield steps, a, b
-        elif isinstance(a, list) and isinstance(b, list):
+        elif is_list(a) and is_list(b):
             if subset:  # items are equal or not: a pattern does not reach into lists
                 yield from ((_joined(steps, s), x, y) for s, x, y in _walk(a, b, subset=False))
             else:
@@ -132,9 +135,9 @@ def _walk(left: JSON, right: JSON, *, subset: bool) -> Iterator[tuple[_Steps, _S
 
 
 def _members(steps: _Steps, a: dict[str, Any], b: dict[str, Any], *, subset: bool) -> list[tuple[_Steps, _Side, _Side]]:
-    if a.keys() != b.keys() and any(_has_surrogate(name) for name in (*a, *b)):
-        a = {_joined_pairs(k): v for k, v in a.items()}
-        b = {_joined_pairs(k): v for k, v in b.items()}
+    if a.keys() != b.keys() and any(has_surrogate(name) for name in (*a, *b)):
+        a = {joined(k): v for k, v in a.items()}
+        b = {joined(k): v for k, v in b.items()}
     names = a.keys() if subset else a.keys() | b.keys()
     return [((steps, name), a.get(name, ABSENT), b.get(name, ABSENT)) for name in sorted(names, reverse=True)]
 
@@ -146,12 +149,30 @@ def _items(steps: _Steps, a: list[Any], b: list[Any]) -> list[tuple[_Steps, _Sid
     return pairs
 
 
-def _is_object(value: dict[str, Any]) -> bool:
-    """Whether a dict is an object of members, not the tagged form of a typed value."""
-    if len(value) != 1:
-        return True
-    name = next(iter(value))
-    return not name.startswith("$") or name.startswith("$$")
+def _untagged(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], bool]:
+    """The members to compare, and whether one of the two is a typed value, which is an atom.
+
+    Two records of one class are compared by their fields; user data with an escaped name by its real name.
+    """
+    left, right = _only_name(a), _only_name(b)
+    if left == right == "$object" and _is_record(a) and _is_record(b) and a[left][0] == b[right][0]:
+        return a[left][1], b[right][1], False
+    if left in TAGS or right in TAGS:
+        return a, b, True
+    return _unescaped(a, left), _unescaped(b, right), False
+
+
+def _only_name(value: dict[str, Any]) -> str:
+    return next(iter(value)) if len(value) == 1 else ""
+
+
+def _unescaped(value: dict[str, Any], name: str) -> dict[str, Any]:
+    return {name[1:]: value[name]} if name.startswith("$$") else value
+
+
+def _is_record(value: dict[str, Any]) -> bool:
+    form = value["$object"]
+    return is_list(form) and len(form) == 2 and isinstance(form[1], dict)
 
 
 def _same_tag(a: dict[str, Any], b: dict[str, Any]) -> bool:
@@ -160,7 +181,7 @@ def _same_tag(a: dict[str, Any], b: dict[str, Any]) -> bool:
 
 def _same_scalar(a: _Side, b: _Side) -> bool:
     if isinstance(a, str) and isinstance(b, str):
-        return a == b or ((_has_surrogate(a) or _has_surrogate(b)) and _joined_pairs(a) == _joined_pairs(b))
+        return a == b or ((has_surrogate(a) or has_surrogate(b)) and joined(a) == joined(b))
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, int | float) and isinstance(b, int | float):
@@ -176,19 +197,11 @@ def _same_number(a: float, b: float) -> bool:
 
 
 def _same_big(number: _Side, tag: _Side) -> bool:
-    if not isinstance(number, int) or -_SAFE <= number <= _SAFE or not isinstance(tag, dict):
+    if not isinstance(number, int) or -_SAFE <= number <= _SAFE or not is_object(tag):
         return False
     digits = tag.get("$int")
     # Text is compared, not int(digits): converting thousands of digits is slow and limited.
     return len(tag) == 1 and isinstance(digits, str) and len(digits) <= 4301 and digits == str(number)
-
-
-def _has_surrogate(text: str) -> bool:
-    return not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text)
-
-
-def _joined_pairs(text: str) -> str:
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def _joined(outer: _Steps, inner: _Steps) -> _Steps:

@@ -1,15 +1,25 @@
-"""Tool policy, model policy, and the one decision function.
+"""Tool policy, model policy, override, and the closed set of decisions.
 
-The JSON form is the contract; these classes mirror it. Unknown fields and values are refused with their path.
-`decide` is pure and total: it reads the claim that the tape made when the call was announced (or started), and
-changes nothing.
+The JSON form is the contract; these classes mirror it. Unknown fields and values are refused; `core.policy_json` says
+where and what is allowed. Patterns and results are in stored form; Python values in them are converted.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
+from playhead.core.protocol.shape import is_list, is_object
+from playhead.core.stored import to_stored
 from playhead.core.values import JSON, NoKey, Outcome, Provenance
 
 OnMiss: TypeAlias = Literal["fail", "error_result", "passthrough"]
@@ -20,13 +30,32 @@ class _Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def _stored(value: Any) -> JSON:
+    """JSON as it is; anything else in it in stored form."""
+    if is_object(value) and not any(type(k) is not str for k in value):
+        return {k: _stored(v) for k, v in value.items()}
+    if is_list(value):
+        return [_stored(v) for v in value]
+    return value if value is None or isinstance(value, str | int | bool) else to_stored(value)
+
+
+def _pointer(text: str) -> str:
+    if text and not text.startswith("/"):
+        raise ValueError(f"is no JSON pointer: write '/{text}'")
+    return text
+
+
+Stored: TypeAlias = Annotated[Any, BeforeValidator(_stored)]
+Pointer: TypeAlias = Annotated[str, AfterValidator(_pointer)]
+
+
 class HistoryConfig(_Config):
     """The recorded outcome of the same call."""
 
     type: Literal["history"] = "history"
     scope: Scope = "baseline"
     on_miss: OnMiss = "fail"
-    ignore: tuple[str, ...] = ()
+    ignore: tuple[Pointer, ...] = ()
     order: Literal["recorded"] | None = None
     repeat: Literal["error", "last", "first"] = "error"
 
@@ -46,19 +75,31 @@ class ErrorCase(_Config):
 class StaticCase(_Config):
     """One canned answer. Exactly one of ``result`` (null counts) and ``error`` is given; no ``match`` fits any call."""
 
-    match: dict[str, Any] | None = None
+    match: Annotated[dict[str, Any] | None, BeforeValidator(_stored)] = None
     match_mode: Literal["exact", "subset"] = "exact"
-    result: Any = None
+    result: Stored = None
     error: ErrorCase | None = None
     occurrence: int | None = Field(default=None, ge=1)
     delay_ms: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _answers_once(self) -> Self:
+        if ("result" in self.model_fields_set) == (self.error is not None):
+            raise ValueError('gives either "result" (null counts) or "error"')
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_the_other(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = handler(self)
+        written.pop("error" if self.error is None else "result", None)
+        return written
 
 
 class StaticConfig(_Config):
     type: Literal["static"] = "static"
     cases: tuple[StaticCase, ...] = ()
     on_miss: OnMiss = "fail"
-    ignore: tuple[str, ...] = ()
+    ignore: tuple[Pointer, ...] = ()
 
 
 class PassthroughConfig(_Config):
@@ -75,21 +116,33 @@ class LLMConfig(_Config):
     instructions: str | None = None
 
 
+class ScriptedOutcome(_Config):
+    """An outcome that answers the corrected call after an injection."""
+
+    kind: Literal["value", "error", "result_error"] = "value"
+    value: Stored = None
+    error: ErrorCase | None = None
+
+
 InjectKind: TypeAlias = Literal[
     "validation_error", "not_found", "rate_limit", "timeout", "partial", "empty", "malformed", "error"
 ]
 
 
 class InjectConfig(_Config):
-    """A scripted failure on chosen calls, otherwise ``then``. Fields as in the tool-testing specification, section 9."""
+    """A scripted failure on chosen calls, otherwise ``then`` (left out: ``history(baseline, fail)``).
+
+    Chosen is the ``nth`` call of the tool, or each call with ``probability``; the first one where neither is given.
+    ``times`` is how often an identical repetition fails too; left out, it is the default of the kind.
+    """
 
     type: Literal["inject"] = "inject"
     kind: InjectKind
     nth: int | None = Field(default=None, ge=1)
     probability: float | None = Field(default=None, ge=0, le=1)
     seed: int = 0
-    times: int | None = Field(default=None, ge=1)  # None: the default of the kind
-    pointer: str | None = None
+    times: int | None = Field(default=None, ge=1)
+    pointer: Pointer | None = None
     allowed: tuple[Any, ...] | None = None
     candidates: tuple[Any, ...] | None = None
     message: Literal["prescriptive", "plain", "production"] = "prescriptive"
@@ -99,8 +152,14 @@ class InjectConfig(_Config):
     mode: Literal["truncated_json", "wrong_type", "out_of_range"] = "truncated_json"
     done: tuple[Any, ...] | None = None
     failed: tuple[Any, ...] | None = None
-    corrected: Any = "recorded"
+    corrected: Literal["recorded"] | ScriptedOutcome = "recorded"
     then: "ToolConfig | None" = None
+
+    @model_validator(mode="after")
+    def _chosen_once(self) -> Self:
+        if self.nth is not None and self.probability is not None:
+            raise ValueError('gives either "nth" or "probability"')
+        return self
 
 
 ToolConfig: TypeAlias = Annotated[
@@ -139,6 +198,12 @@ class ReplayOverride(_Config):
     prompt: str | dict[str, str] | None = None
     model_params: dict[str, Any] | None = None
 
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if all(value in (None, {}) for value in (self.model, self.system_prompt, self.prompt, self.model_params)):
+            raise ValueError("changes nothing: give at least one of model, system_prompt, prompt, model_params")
+        return self
+
 
 # --- decisions ------------------------------------------------------------------------------------------------------
 
@@ -172,10 +237,14 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorResult:
-    """Give the agent a tool error and go on. The miss still counts."""
+    """Give the agent a tool error and go on. The miss still counts.
+
+    ``message`` is for the agent and shows nothing of the recording; ``missed`` is the whole miss text, for the ledger.
+    """
 
     reason: str
     message: str
+    missed: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +278,7 @@ class CallView:
     key: str | None
     no_key: NoKey | None = None
     path: tuple[str, ...] = ()
-    number: int = 1  # 1-based: the how-many-th call of this tool in the session, for inject
+    number: int = 1  # 1-based: the how-many-th call of this tool in the session; the tape counts for itself
     output_schema: JSON = None
     parameters: JSON = None  # JSON Schema of the arguments, for inject
+    scope: JSON = None  # of an op: the part of its key that is not arguments
