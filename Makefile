@@ -53,6 +53,7 @@ lint: $(STAMP) ## Check format, style, types, layers and spelling
 fix: $(STAMP) ## Format, and mend what can be mended by itself
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/python tests/docs/cli_page.py
 
 bench: $(STAMP) ## Measure everything, as ratios in one run
 	$(BIN)/python -m benchmarks
