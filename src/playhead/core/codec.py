@@ -7,7 +7,8 @@ out. Members that hold `JSON` pass through untouched, so a dumped value may hold
 place. A store reads its own rows with ``trusted=True``, which builds the value and checks nothing.
 """
 
-import re
+import json
+import math
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ from typing import Any, TypeVar, cast
 
 import orjson
 
+from playhead.core.json_text import NoKeyError, nesting, parse_json, pointer, render
 from playhead.core.values import JSON, Encoded
 from playhead.errors import FormatError
 
@@ -28,6 +30,11 @@ Upgrade = Callable[[str, dict[str, JSON]], dict[str, JSON]]
 
 _UPGRADES: dict[int, Upgrade] = {}
 """Format n -> function (class name, object in format n) -> object in format n + 1. It may not change its argument."""
+
+_PLAIN = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+_SORTED = _PLAIN | orjson.OPT_SORT_KEYS
+_DEEPEST = 240
+"""Levels that every reader of the stored form is sure to manage."""
 
 V = TypeVar("V")
 
@@ -43,14 +50,7 @@ class _Member:
 
 def dump(value: Any) -> dict[str, JSON]:
     """The JSON object of a session, node, verdict, agent version, replay or any part of one."""
-    out: dict[str, JSON] = {}
-    for member in _members(cast("type[Any]", type(value))):
-        held = getattr(value, member.name)
-        default = member.default
-        if held is default or (held == default and type(held) is type(default)):
-            continue
-        out[member.name] = held if member.dump is None or held is None else member.dump(held)
-    return out
+    return _dumper(cast("type[Any]", type(value)))(value)
 
 
 def load(cls: type[V], data: JSON, *, format: int = FORMAT, trusted: bool = False) -> V:
@@ -67,29 +67,57 @@ def load(cls: type[V], data: JSON, *, format: int = FORMAT, trusted: bool = Fals
 
 
 def encode(value: JSON, *, sort_keys: bool = False) -> bytes:
-    """JSON text of stored JSON; `Encoded` parts go in as they are."""
-    option = orjson.OPT_SORT_KEYS if sort_keys else 0
+    """JSON text of stored JSON; `Encoded` parts go in as they are, a float that is not finite in its tagged form.
+
+    Raises:
+        FormatError: not stored JSON, or nested too deeply to be read again.
+    """
     try:
-        return orjson.dumps(value, _fragment, option)
-    except TypeError:  # wide integers, lone surrogates, deep nesting
-        from playhead.core.canonical import render
+        text = orjson.dumps(value, _fragment, _SORTED if sort_keys else _PLAIN)
+    except TypeError:  # wide integers, lone surrogates, deep nesting, or not JSON
+        return _rendered(value)
+    if b"null" in text and not _all_finite(value):  # what orjson makes of NaN
+        return _rendered(value)
+    return text
 
-        return render(plain(value))
+
+def _rendered(value: JSON) -> bytes:
+    try:
+        text = render(plain(value))
+    except NoKeyError as error:
+        raise FormatError(f"cannot be stored: {error}", at=error.no_key.at) from error
+    if nesting(text.decode()) > _DEEPEST:
+        raise FormatError(f"cannot be stored: nested more than {_DEEPEST} levels deep", at="")
+    return text
 
 
-_WIDE = re.compile(rb"[0-9]{18}")
+_SHAPES = bytes.maketrans(b"0123456789-:,[ \t\r\n", b"0" * 11 + b"," * 7)
+_WIDE = b"0" * 20
+_WIDE_LATER = b"," + _WIDE
+"""A number of 20 characters, sign included: with fewer, orjson reads every integer exactly. In front of a number
+stands a separator; ids and digests, which have long runs of digits too, stand in quotes."""
+
+
+def _may_be_wide(text: bytes) -> bool:
+    shapes = text.translate(_SHAPES)
+    return _WIDE_LATER in shapes or shapes.startswith(_WIDE)
 
 
 def decode(text: bytes) -> JSON:
-    """Inverse of `encode`; every integer is exact."""
-    if not _WIDE.search(text):
-        try:
-            return orjson.loads(text)
-        except orjson.JSONDecodeError:  # lone surrogates, deep nesting, or not JSON
-            pass
-    from playhead.core.canonical import parse_json
+    """Inverse of `encode`; every integer is exact.
 
-    return parse_json(text)
+    Raises:
+        FormatError: not JSON.
+    """
+    try:
+        value = orjson.loads(text)
+        return parse_json(text) if _may_be_wide(text) else value
+    except ValueError:  # lone surrogates, wide integers in deep nesting, or not JSON
+        pass
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"not JSON: {error}", at="") from error
 
 
 def plain(value: JSON) -> JSON:
@@ -110,6 +138,20 @@ def plain(value: JSON) -> JSON:
             box[place] = items
             todo.extend((items, index) for index in range(len(items)))
     return root[0]
+
+
+def _all_finite(value: JSON) -> bool:
+    todo: list[JSON] = [value]
+    while todo:
+        held: JSON = todo.pop()
+        if isinstance(held, float):
+            if not math.isfinite(held):
+                return False
+        elif isinstance(held, dict):
+            todo.extend(cast("dict[str, JSON]", held).values())
+        elif isinstance(held, list | tuple):
+            todo.extend(cast("list[JSON]", held))
+    return True
 
 
 def _fragment(value: object) -> orjson.Fragment:
@@ -147,7 +189,8 @@ def _member(name: str, default: Any, hint: Any) -> _Member:
             return _Member(name, default, lambda held: [dump(i) for i in held], _tuple_of(item), item)
         return _Member(name, default, list, tuple, None)
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return _Member(name, default, lambda held: held.value, hint, None)
+        by_value = {item.value: item for item in hint}
+        return _Member(name, default, lambda held: held.value, by_value.__getitem__, None)
     if isinstance(hint, type) and is_dataclass(hint):
         return _Member(name, default, dump, lambda data: _built(hint, data), hint)
     return _Member(name, default, None, None, None)
@@ -167,12 +210,35 @@ def _not_none(hint: Any) -> Any:
     return hint
 
 
+@cache
+def _dumper(cls: type) -> Callable[[Any], dict[str, JSON]]:
+    """A function written out for the class, several times faster than a loop over its members."""
+    lines = ["def dump_one(value):", "    out = {}"]
+    scope: dict[str, Any] = {}
+    for number, member in enumerate(_members(cls)):
+        scope[f"default{number}"] = member.default
+        scope[f"convert{number}"] = member.dump
+        changed = "is not None" if member.default is None else f"!= default{number}"
+        held = "held" if member.dump is None else f"convert{number}(held)"
+        if member.default is MISSING:
+            lines += [f"    held = value.{member.name}", f"    out[{member.name!r}] = {held}"]
+        else:
+            lines += [f"    held = value.{member.name}", f"    if held {changed}: out[{member.name!r}] = {held}"]
+    exec("\n".join([*lines, "    return out"]), scope)
+    return scope["dump_one"]
+
+
+@cache
+def _converters(cls: type) -> tuple[tuple[str, Callable[[JSON], Any]], ...]:
+    return tuple((member.name, member.load) for member in _members(cls) if member.load is not None)
+
+
 def _built(cls: type[V], data: Mapping[str, JSON]) -> V:
-    members = _by_name(cls)
-    values: dict[str, Any] = {}
-    for name, held in data.items():
-        convert = members[name].load
-        values[name] = held if convert is None or held is None else convert(held)
+    values = dict(data)
+    for name, convert in _converters(cls):
+        held = values.get(name)
+        if held is not None:
+            values[name] = convert(held)
     return cls(**values)
 
 
@@ -237,8 +303,3 @@ def _unknown(cls: type, data: JSON, at: str) -> str | None:
             if found is not None:
                 return found
     return None
-
-
-def pointer(place: typing.Iterable[str | int]) -> str:
-    """A JSON pointer from its parts."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in place)

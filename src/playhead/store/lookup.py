@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from playhead.core.codec import dump, encode
+from playhead.core.codec import decode, dump, encode
 from playhead.core.values import (
     JSON,
     AgentVersion,
@@ -189,3 +189,8 @@ def no_version(agent: str, number: int | None, known: Sequence[AgentVersion]) ->
         return NotFoundError(f"no agent {agent!r} is registered")
     numbers = ", ".join(str(version.number) for version in known)
     return NotFoundError(f"agent {agent!r} has no version {number}", hint=f"it has {numbers}")
+
+
+def members_equal(metadata: str, wanted: str) -> bool:
+    """`has_members` over JSON texts, for SQL."""
+    return has_members(decode(metadata.encode()), decode(wanted.encode()))

@@ -14,7 +14,7 @@ from playhead.core.values import JSON, AgentVersion, Node, Origin, Replay, Sessi
 from playhead.errors import ConflictError, NotFoundError, UsageError
 from playhead.store import lookup
 from playhead.store.content import content_digest, node_of, split
-from playhead.store.ports import Page, PutResult, SessionQuery
+from playhead.store.ports import AgentPort, Page, PutResult, ReplayPort, SessionPort, SessionQuery
 
 P = TypeVar("P")
 T = TypeVar("T", Session, AgentVersion, Replay, Verdict)
@@ -280,9 +280,9 @@ class MemoryStore:
     def __init__(self) -> None:
         lock = threading.RLock()
         self.url = "memory:"
-        self.sessions = MemorySessions(lock)
-        self.agents = MemoryAgents(lock)
-        self.replays = MemoryReplays(lock)
+        self.sessions: SessionPort = MemorySessions(lock)
+        self.agents: AgentPort = MemoryAgents(lock)
+        self.replays: ReplayPort = MemoryReplays(lock)
 
     def check(self) -> Iterator[str]:
         return iter(())
