@@ -78,7 +78,7 @@ def split_options(argv: list[str]) -> tuple[Options, list[str]]:
     return options, rest
 
 
-_EXAMPLES = {"--output": "json", "--url": "sqlite:///recordings/playhead.db"}
+_EXAMPLES = {"--output": "json", "--url": "sqlite:///recordings/store.db"}
 
 
 def _set(options: Options, name: str, value: str) -> None:
