@@ -200,7 +200,7 @@ class ReplayOverride(_Config):
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
-        if all(value in (None, {}) for value in (self.model, self.system_prompt, self.prompt, self.model_params)):
+        if all(value is None for value in (self.model, self.system_prompt, self.prompt, self.model_params)):
             raise ValueError("changes nothing: give at least one of model, system_prompt, prompt, model_params")
         return self
 

@@ -98,8 +98,8 @@ class Tape:
         cls,
         nodes: Sequence[Node],
         policy: ToolPolicy | None = None,
-        key_secrets: KeyView | None = None,
         *,
+        secrets: KeyView | None = None,
         redact: Callable[[JSON], JSON] | None = None,
         surroundings: Surroundings | None = None,
     ) -> "Tape":
@@ -108,12 +108,12 @@ class Tape:
         Args:
             nodes: all nodes of the session, in any order, with payloads.
             policy: whose ``ignore``, ``order`` and ``repeat`` say how calls find their recordings.
-            key_secrets: configured secrets, for keys that are made again.
+            secrets: takes configured secrets out of keys that are made again.
             redact: turns asked arguments into what a recorder would have stored; for the texts of misses, and where
                 ``ignore`` makes keys again from stored arguments.
             surroundings: what injections need to know beyond the call.
         """
-        return cls(recordings(nodes), policy, secrets=key_secrets, redact=redact, surroundings=surroundings)
+        return cls(recordings(nodes), policy, secrets=secrets, redact=redact, surroundings=surroundings)
 
     # --- loading ---
 
