@@ -124,7 +124,7 @@ def _array(value: Any, depth: int) -> str:
     texts: list[str] = []
     try:
         for item in value:
-            texts.append(_text(item, depth))  # noqa: PERF401 - the place is needed when it fails
+            texts.append(_text(item, depth))
     except NoKeyError as error:
         error.below(len(texts))
         raise
@@ -159,11 +159,9 @@ def _is_tag(value: dict[Any, Any]) -> bool:
 
 
 TAGS = frozenset(
-    f"$" + name
-    for name in (
-        "int float datetime date time duration uuid decimal bytes set map enum object path invalid deep".split()
-    )
-)  # fmt: skip
+    {"$int", "$float", "$datetime", "$date", "$time", "$duration", "$uuid", "$decimal", "$bytes", "$set", "$map"}
+    | {"$enum", "$object", "$path", "$invalid", "$deep"}
+)
 """Names of the tagged forms; every other object is what it looks like, once its escape is taken off."""
 
 

@@ -143,9 +143,10 @@ def _join(
     """Adds the members of ``**kwargs``; one named like a positional-only argument stays apart."""
     clashing = {member: value for member, value in extra.items() if member in bound}
     for member, value in extra.items():
-        if member not in exclude and member not in clashing:
-            if not _is_default(value, defaults.get(member, inspect.Parameter.empty)):
-                bound[member] = value
+        if member in exclude or member in clashing:
+            continue
+        if not _is_default(value, defaults.get(member, inspect.Parameter.empty)):
+            bound[member] = value
     if clashing:
         bound[f"**{name}"] = clashing
 

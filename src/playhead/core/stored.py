@@ -139,7 +139,7 @@ class _Walk:
         items: list[JSON] = []
         try:
             for item in value:
-                items.append(self.value(item, depth + 1))  # noqa: PERF401 - the place is needed when it fails
+                items.append(self.value(item, depth + 1))
         except NoKeyError as error:
             error.below(len(items))
             raise
@@ -177,7 +177,7 @@ class _Walk:
         pairs: dict[bytes, list[JSON]] = {}
         for name, item in value.items():
             stored = self.value(name, depth + 3)
-            text = _sort_text(stored)
+            text = sort_text(stored)
             try:
                 if text in pairs:
                     raise NoKeyError("duplicate_key")
@@ -190,7 +190,7 @@ class _Walk:
 
     def set(self, value: Set[Any], depth: int) -> JSON:
         self.enter(value, depth + 1)
-        items = {_sort_text(stored): stored for stored in [self.value(item, depth + 2) for item in value]}
+        items = {sort_text(stored): stored for stored in [self.value(item, depth + 2) for item in value]}
         self.open.discard(id(value))
         return {"$set": [items[text] for text in sorted(items)]}
 
@@ -208,7 +208,7 @@ class _Walk:
         self.open.add(id(value))
 
 
-def _sort_text(stored: JSON) -> bytes:
+def sort_text(stored: JSON) -> bytes:
     """Orders members of sets and maps: by canonical text in UTF-16 order, also where a value has none."""
     try:
         text = canonical_stored(stored)
