@@ -1,5 +1,312 @@
-"""The session that is being recorded. (First slice: the replay state is in `engine.replaying`.)"""
+"""The session that is being recorded: what adapters hold.
 
+It opens steps, finds the announced call that a tool call belongs to, and settles announced calls that no seam decided.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from playhead.core.canonical import NoKeyError
+from playhead.core.values import (
+    JSON,
+    Effect,
+    ErrorInfo,
+    LedgerRow,
+    Mark,
+    NodeKind,
+    NodeStatus,
+    Origin,
+    Outcome,
+    OutcomeKind,
+    Provenance,
+    SessionStatus,
+    Usage,
+)
+from playhead.engine.failures import capture
+from playhead.engine.frames import FRAME
 from playhead.engine.replaying import Ended, ModelAnswers, ModelDecision, ModelView, RecordingEnded, ReplayState
+from playhead.engine.snapshot import NOTHING, Snapshot, freeze, freeze_emitted, same_arguments, thaw
+from playhead.engine.steps import AgentStep, ModelRequest, ModelStep, SilentStep, SpanStep, Step, ToolStep
+from playhead.engine.track import Sink, Slot, Track
+from playhead.engine.transcript import Conversations
+from playhead.errors import RecordingError
 
-__all__ = ["Ended", "ModelAnswers", "ModelDecision", "ModelView", "RecordingEnded", "ReplayState"]
+__all__ = ["ActiveSession", "Ended", "ModelAnswers", "ModelDecision", "ModelView", "RecordingEnded", "ReplayState"]
+
+_MCP = re.compile(r"^mcp__.+?__")
+
+
+class OpenTurn(NamedTuple):
+    """A turn of a session, from one number in the order of its steps to another."""
+
+    input: Snapshot
+    output: Snapshot
+    first: int
+    last: int
+
+
+class ActiveSession(Track):
+    """One open session. Safe to use from several threads and tasks."""
+
+    parent = None
+    kind = None
+
+    def __init__(
+        self, session_id: str, agent: str, recorder: Sink, *, replay: ReplayState | None = None,
+        inputs: Snapshot = NOTHING, name: str | None = None, version: Any = None, origin: Origin = Origin.LIVE,
+        tags: Sequence[str] = (), metadata: dict[str, JSON] | None = None, not_replayable: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        super().__init__(session_id, recorder, replay)
+        self.active = self
+        self.agent = agent
+        self.name = name
+        self.version = version
+        self.origin = origin if replay is None else replay.origin
+        self.inputs = inputs
+        self.tags = tuple(tags)
+        self.metadata = dict(metadata or {})
+        self.not_replayable = tuple(not_replayable)
+        self.started_at: int = recorder.clock.now()
+        self.ended_at: int | None = None
+        self.status = SessionStatus.OPEN
+        self.output: Snapshot = NOTHING
+        self.error: ErrorInfo | None = None
+        self.turns: list[OpenTurn] = []
+        self.usage_total: Usage | None = None
+        self.effective_prompt: JSON = None
+        self.effective_system_prompt: JSON = None
+        self.runs: list[Any] = []  # last message of each finished framework run, to know a next turn
+        self.run_count = 0
+        self.owned_by_function = False
+        self._conversations: dict[Step | None, Conversations] = {}
+
+    # steps
+
+    def tool_call(
+        self, tool: str, *, arguments: Any = None, call_id: str | None = None, effect: Effect = Effect.UNKNOWN,
+        **attributes: JSON,
+    ) -> ToolStep | SilentStep:  # fmt: skip
+        """Opens a tool call.
+
+        Args:
+            tool: the name that the model saw.
+            arguments: as emitted, or as seen where there is no call id; text or plain data.
+            attributes: kept on the node, in stored form (``server`` and ``bare_tool`` of an MCP tool).
+
+        Returns:
+            A step; a silent one when the call directly around is the same call.
+        """
+        step = self.open_tool(tool, freeze_emitted(arguments), call_id=call_id)
+        if isinstance(step, ToolStep):
+            step.effect = effect
+            if attributes:
+                step.note(**attributes)
+        return step
+
+    def open_tool(self, tool: str, arguments: Snapshot, *, call_id: str | None = None) -> ToolStep | SilentStep:
+        """`tool_call` for arguments that are a snapshot already."""
+        if self.replay is not None:
+            self.replay.check()
+        frame = FRAME.get()
+        parent: Step | None = frame if frame is not None and frame is not self and frame.active is self else None
+        if type(parent) is ToolStep and _bare(parent.tool) == _bare(tool) and _asks(parent, arguments):
+            return SilentStep(parent)
+        slots = self.slots
+        slot = self._find(tool, arguments, call_id, parent) if slots.undecided or call_id is not None else None
+        attempt, seq = 1, 0
+        if slot is not None:
+            with self.lock:
+                attempt = slots.take(slot)
+            seq = slot.seq if attempt == 1 else 0
+            call_id = slot.call_id
+        step = ToolStep(self, parent, tool, seq or self.next_seq(), arguments, slot, attempt, call_id)
+        self.recorder.push(step)
+        return step
+
+    def _find(self, tool: str, arguments: Snapshot, call_id: str | None, parent: Step | None) -> Slot | None:
+        scope = parent if parent is None or parent.kind is not NodeKind.SPAN else parent.scope
+        with self.lock:
+            if call_id is not None:
+                return self.slots.find(call_id, tool, scope)
+            for slot in self.slots.waiting(tool, scope):
+                if same_arguments(slot.arguments, arguments):
+                    return slot
+        return None
+
+    def model_call(self, name: str, *, request: ModelRequest, **attributes: JSON) -> ModelStep | SilentStep:
+        """Opens a model call, and settles announced calls whose results the request shows.
+
+        Raises:
+            ReplayStop: a stop is latched, so nothing more is sent.
+        """
+        if self.replay is not None:
+            self.replay.check()
+        parent = self._parent()
+        if isinstance(parent, ModelStep):
+            return SilentStep(parent)
+        scope = parent if parent is None or parent.kind is not NodeKind.SPAN else parent.scope
+        with self.lock:
+            place = self._conversations.get(scope)
+            if place is None:
+                place = self._conversations[scope] = Conversations()
+            conversation = place.of(request.messages)
+            cells = conversation.read(request.messages, request.to_normal)
+            tools = place.tools(request.tools)
+        if self.slots.undecided:
+            self.settle([message for cell in cells for message in cell.plain], scope)
+        step = ModelStep(self, parent, name, self.next_seq(), request, cells, tools, conversation)
+        if attributes:
+            step.note(**attributes)
+        self.recorder.push(step)
+        return step
+
+    def span(self, name: str, inputs: Any = None, **attributes: JSON) -> SpanStep:
+        """Opens a span; ``inputs`` is any Python value."""
+        return self._open(SpanStep(self, self._parent(), name, self.next_seq(), freeze(inputs)), attributes)
+
+    def agent_call(self, name: str, inputs: Any = None, **attributes: JSON) -> AgentStep:
+        """Opens a run inside this one (a sub-agent, a handoff)."""
+        return self._open(AgentStep(self, self._parent(), name, self.next_seq(), freeze(inputs)), attributes)
+
+    def _open(self, step: Any, attributes: dict[str, JSON]) -> Any:
+        if attributes:
+            step.note(**attributes)
+        self.recorder.push(step)
+        return step
+
+    def _parent(self) -> Step | None:
+        frame = FRAME.get()
+        return frame if frame is not None and frame is not self and frame.active is self else None
+
+    def provider_call(
+        self, model: ModelStep, tool: str, *, call_id: str | None, arguments: Any, outcome: Outcome | None
+    ) -> None:
+        """Records a tool that the model's provider executed. Nothing can gate it."""
+        step = ToolStep(self, model, tool, self.next_seq(), freeze_emitted(arguments), None, 1, call_id)
+        step.source = "provider"
+        step.note(executor="provider")
+        if self.replay is not None:
+            by = model.provenance.by if model.provenance is not None else "live"
+            step.provenance = Provenance(by=by)
+            self.replay.note(
+                LedgerRow(
+                    kind="tool", by="served" if by == "served" else "live", tool=tool, node_id=step.id,
+                    marks=("provider",),
+                )
+            )  # fmt: skip
+        self.recorder.push(step)
+        if outcome is None:
+            step.cancel()
+        else:
+            step.observe(outcome)
+
+    # announced calls that no seam decided
+
+    def settle(self, messages: Sequence[JSON], scope: Step | None = None) -> None:
+        """Records announced calls whose results stand in ``messages`` (normal form) although nobody decided them."""
+        waiting = [slot for slot in self.slots.undecided.values() if slot.scope is scope]
+        if not waiting:
+            return
+        results: dict[str, JSON] = {}
+        for message in messages:
+            for part in message["parts"]:
+                if part["type"] == "tool_result":
+                    results[part["id"]] = part
+        for slot in waiting:
+            found = next((results[i] for i in (slot.given, slot.call_id, f"call:{slot.index}") if i in results), None)
+            if found is not None:
+                self._settle(slot, found)
+
+    def _settle(self, slot: Slot, part: JSON) -> None:
+        content, refused = part["content"], _refused(slot, part)
+        kind = OutcomeKind.VALUE
+        if refused:
+            kind = OutcomeKind.INVALID_ARGS if _unreadable(slot) else OutcomeKind.RESULT_ERROR
+        step = self._take(slot)
+        step.source = "transcript"
+        step.mark = Mark.TEXT if isinstance(content, str) else Mark.EXACT
+        outcome = Outcome(kind=kind, value=content)
+        self.recorder.push(step)
+        if self.replay is not None:
+            self._settle_replayed(self.replay, step, outcome, refused)
+        step.observe(outcome)
+
+    def _take(self, slot: Slot) -> ToolStep:
+        with self.lock:
+            attempt = self.slots.take(slot)
+        slot.settled = True
+        return ToolStep(self, slot.model.parent, slot.tool, slot.seq, slot.arguments, slot, attempt, slot.call_id)
+
+    def _settle_replayed(self, state: ReplayState, step: ToolStep, outcome: Outcome, refused: bool) -> None:
+        own = step.identity
+        shown = Outcome(kind=outcome.kind, value=state.redact(outcome.value) if state.redact else outcome.value)
+        with state.lock:
+            rejection = state.tape.reject(step.ref, shown)
+            by = "rejected" if refused or rejection.same else "live"
+            recording = rejection.recording
+            step.provenance = Provenance(by=by, node_id=recording.node_id if recording else None)
+            state.note(
+                LedgerRow(
+                    kind="tool", by=by, tool=step.tool, arguments=own.arguments, key=own.key, path=own.path,
+                    occurrence=own.occurrence, node_id=step.id,
+                    from_session=recording.session_id if recording else None,
+                    from_node=recording.node_id if recording else None,
+                    marks=("rejected again",) if rejection.same else () if refused else ("outside the seam",),
+                )
+            )  # fmt: skip
+        if by == "live" and state.policy.config_for(step.tool).type != "passthrough":
+            error = RecordingError(
+                f"tool {step.tool!r} ran outside playhead: its result is in the next model request, but nothing asked "
+                "for a decision",
+                hint="wrap it with @playhead.tool, or let it run live with a passthrough policy",
+            )
+            raise state.stop(error)
+
+    # the end
+
+    def finish(
+        self, status: SessionStatus, *, output: Any = None, error: BaseException | ErrorInfo | None = None
+    ) -> None:
+        """Closes the session; the first closing counts. ``output`` is any Python value."""
+        with self.lock:
+            if self.closed:
+                return
+            self.closed = True
+            waiting = list(self.slots.undecided.values())
+        for slot in waiting:
+            step = self._take(slot)
+            self.recorder.push(step)
+            step._close(NodeStatus.NEVER_RAN)  # pyright: ignore[reportPrivateUsage]
+        if output is not None:
+            self.output = freeze(output)
+        if isinstance(error, BaseException):
+            error = capture(error)
+        self.error = error
+        self.status = status
+        self.ended_at = self.recorder.clock.now()
+        self.recorder.push(self)
+
+
+def _bare(tool: str) -> str:
+    return _MCP.sub("", tool) if tool.startswith("mcp__") else tool
+
+
+def _asks(outer: ToolStep, arguments: Snapshot) -> bool:
+    asked = outer.slot.arguments if outer.slot is not None else outer.arguments
+    return same_arguments(asked, arguments)
+
+
+def _refused(slot: Slot, part: JSON) -> bool:
+    """Whether a result that no seam gave says that the framework refused the call before any tool ran."""
+    offered = slot.model.offered
+    return bool(part.get("is_error")) or _unreadable(slot) or (bool(offered) and slot.tool not in offered)
+
+
+def _unreadable(slot: Slot) -> bool:
+    """Whether the model's arguments are no JSON. Does not count the call: `Slot.identity` would."""
+    try:
+        arguments = thaw(slot.arguments)
+    except NoKeyError:
+        return False
+    return isinstance(arguments, dict) and set(arguments) == {"$invalid"}

@@ -6,7 +6,7 @@ The replay engine makes a `ReplayState` and reads it again when the run is over;
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from playhead.core.policy import HistoryConfig, LiveModel, ModelPolicy, ReplayOverride, RunLive, Serve, Stop, ToolPolicy
@@ -63,7 +63,6 @@ class ReplayState:
         tape: a `core.tape.Tape`; ``answers`` is the model's side, None under a live model.
         widen: gives the newest calls of a tool for a config with a wide scope; asked once per tool.
         writer: executes the llm policy. ``examples`` gives it (arguments, result) pairs of a tool.
-        injected: how many calls of a tool reached an inject config so far.
         latch: the stop, once there is one; every later decision and model call raises it again.
         override_hits: for each override field, how many model calls it changed (adapters count).
         output_schemas: the declared output schema of a tool, where known.
@@ -86,6 +85,7 @@ class ReplayState:
     output_schemas: dict[str, JSON] = field(default_factory=dict[str, JSON])
     parameters: dict[str, JSON] = field(default_factory=dict[str, JSON])
     origin: Origin = Origin.REPLAY
+    redact: Callable[[JSON], JSON] | None = None  # what of arguments may stand in a ledger
     latch: ReplayStop | None = None
     on_latch: Callable[[ReplayStop], None] | None = None  # such as: the egress guard refuses everything from now on
     ledger: list[LedgerRow] = field(default_factory=list[LedgerRow])
@@ -111,6 +111,8 @@ class ReplayState:
 
     def note(self, row: LedgerRow) -> int:
         """Adds a ledger row and gives its index."""
+        if self.redact is not None and row.arguments is not None:
+            row = replace(row, arguments=self.redact(row.arguments))
         with self.lock:
             self.ledger.append(row)
             return len(self.ledger) - 1

@@ -1,0 +1,169 @@
+"""Which session a call belongs to: the context variable, else the only open session of the process.
+
+With two or more open sessions and no context none is guessed: outside a replay nothing is recorded and a warning says
+so once, in a replay everything stops. A forked child never continues its parent's sessions.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from playhead.engine.active import ActiveSession
+from playhead.engine.frames import FRAME, leave
+from playhead.engine.replaying import ReplayState
+from playhead.errors import RecordingError
+
+log = logging.getLogger("playhead")
+
+_REPLAY: ContextVar[ReplayState | None] = ContextVar("playhead_replay", default=None)
+
+
+class _Open:
+    """Open sessions and running replays of this process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.sessions: dict[str, ActiveSession] = {}
+        self.replays: list[ReplayState] = []
+        self.warned = False
+
+
+_open = _Open()
+
+
+def current() -> ActiveSession | None:
+    """The session that a call made here belongs to, None when it is not recorded.
+
+    Raises:
+        ReplayStop: in a replay, when it is not clear which session that is.
+    """
+    frame = FRAME.get()
+    if frame is None:
+        return _only()
+    active: ActiveSession = frame.active
+    if active.closed or active.detached:
+        return _gone(active)
+    return active
+
+
+def _only() -> ActiveSession | None:
+    sessions = _open.sessions
+    if not sessions:
+        return None
+    found = list(sessions.values())
+    if len(found) == 1:
+        return found[0]
+    states = {id(a.replay): a.replay for a in found if a.replay is not None}
+    for state in states.values():
+        state.stop(
+            RecordingError(
+                f"a call came from a thread without context while {len(found)} sessions are open",
+                hint="start the thread with contextvars.copy_context().run",
+            )
+        )
+    for state in states.values():
+        state.check()
+    if not _open.warned:
+        _open.warned = True
+        log.warning(
+            "a call came from a thread without context while %d sessions are open; such calls are not recorded. "
+            "Start the thread with contextvars.copy_context().run",
+            len(found),
+        )
+    return None
+
+
+def _gone(active: ActiveSession) -> ActiveSession | None:
+    """A call inside a session that is over, or that belongs to the parent process."""
+    active.recorder.count("detached" if active.detached else "late")
+    if active.replay is not None:
+        where = "in a forked child of the replay" if active.detached else "after the session had ended"
+        raise active.replay.stop(RecordingError(f"a call was made {where}, where nothing can answer it"))
+    return None
+
+
+def register(active: ActiveSession) -> None:
+    with _open.lock:
+        _open.sessions[active.session_id] = active
+
+
+def unregister(active: ActiveSession) -> None:
+    with _open.lock:
+        _open.sessions.pop(active.session_id, None)
+
+
+def open_sessions() -> list[ActiveSession]:
+    """Sessions that are open in this process."""
+    return list(_open.sessions.values())
+
+
+# replays
+
+
+@contextmanager
+def replaying(state: ReplayState) -> Iterator[ReplayState]:
+    """Makes every session that is opened inside part of a replay: by context, else when this replay is the only one."""
+    token = _REPLAY.set(state)
+    outer = FRAME.set(None)  # an inline replay is no part of a session around it
+    with _open.lock:
+        _open.replays.append(state)
+    try:
+        yield state
+    finally:
+        with _open.lock:
+            _open.replays.remove(state)
+        leave(outer)
+        leave(token)
+
+
+def replay_here() -> ReplayState | None:
+    """The replay that a session opened here belongs to.
+
+    Raises:
+        ReplayStop: several replays run, and the context does not say which.
+    """
+    state = _REPLAY.get()
+    if state is not None:
+        return state
+    running = list(_open.replays)
+    if len(running) > 1:
+        for one in running:
+            one.stop(RecordingError("a session was opened in a thread without context while several replays run"))
+        running[0].check()
+    return running[0] if running else None
+
+
+def refuse_outside(tool: str) -> None:
+    """Called for a tool call that belongs to no session: in a replay it stops, unless the tool may run live.
+
+    Raises:
+        ReplayStop: nothing could answer the call, and live it must not run.
+    """
+    state = replay_here()
+    if state is not None and state.policy.config_for(tool).type != "passthrough":
+        raise state.stop(
+            RecordingError(
+                f"tool {tool!r} was called outside the session of the replay",
+                hint="open the session before tools are called, or let the tool run live with a passthrough policy",
+            )
+        )
+
+
+# fork
+
+
+def _after_fork_in_child() -> None:
+    """The child has its own registry; sessions of the parent stay readable but are never written from here."""
+    global _open
+    sessions, replays = _open.sessions, _open.replays
+    for active in sessions.values():
+        active.detached = True
+    _open = _Open()
+    # a worker that forks for a replay is inside no session yet: its replay goes on in the child
+    _open.replays = list(replays)
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,192 @@
+"""The hot path of model requests: a request repeats the last one and adds a tail, so only the tail is read.
+
+A `Transcript` keeps the messages of the last request, every mutable container reachable from them, and a shallow copy
+of each container. A request continues it when the containers still equal their copies (nobody changed an earlier
+message, at any depth) and its first messages equal the kept ones. Both are single list comparisons in C, in which
+unchanged members are compared by identity; that is microseconds for hundreds of messages. What follows is new: it is
+brought into normal form and copied on the agent's thread, and encoded once by the writer, in a `Cell` that every later
+request shares.
+
+An object without ``__dict__`` that is no dict or list counts as immutable.
+"""
+
+import marshal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from playhead.core.canonical import NoKeyError
+from playhead.core.protocol.request import Digests, model_key, tools_digest
+from playhead.core.values import JSON, Encoded, NoKey
+
+ToNormal = Callable[[Any], list[JSON]]
+KeyView = Callable[[JSON], JSON]
+_KEPT = 4  # conversations that may take turns in one place
+_ATOMS = frozenset({type(None), bool, int, float, str, bytes, complex})
+
+
+class Cell:
+    """One message of a framework: the normal messages it stands for, encoded once by whoever needs it first."""
+
+    __slots__ = ("_copy", "_keyed", "_plain", "encoded")
+
+    def __init__(self, normal: list[JSON]) -> None:
+        self._copy: bytes | None = None
+        self._plain: list[JSON] | None = None
+        try:
+            self._copy = marshal.dumps(normal)
+        except ValueError:  # foreign objects or deep nesting: whoever made the normal form gave it away
+            self._plain = normal
+        self.encoded: list[Encoded] | None = None
+        self._keyed: list[JSON] | None = None
+
+    @property
+    def plain(self) -> list[JSON]:
+        """The normal messages; a copy of their own where that is cheap."""
+        if self._plain is not None:
+            return self._plain
+        assert self._copy is not None
+        return marshal.loads(self._copy)
+
+    def keyed(self, key_view: KeyView | None) -> list[JSON]:
+        """The normal messages as they enter keys: the same objects each time."""
+        if self._keyed is None:
+            plain = self.plain
+            self._keyed = plain if key_view is None else [key_view(message) for message in plain]
+        return self._keyed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelKey:
+    """The key of a model request, or why it has none."""
+
+    key: str | None
+    no_key: NoKey | None = None
+
+
+class Transcript:
+    """The messages (or tool schemas) of one place's last request."""
+
+    def __init__(self) -> None:
+        self.messages: list[Any] = []
+        self.cells: list[Cell] = []
+        self._containers: list[Any] = []
+        self._copies: list[Any] = []
+        self._starts: list[int] = []  # first container of each message
+
+    def read(self, messages: Sequence[Any], to_normal: ToNormal | None) -> tuple[Cell, ...]:
+        """The cells of a request's messages; those of its repeated beginning are shared with earlier requests."""
+        known = self._repeated(messages)
+        if known < len(self.messages):
+            self._forget(known)
+        for message in messages[known:]:
+            self._add(message, [message] if to_normal is None else to_normal(message))
+        return tuple(self.cells)
+
+    def fits(self, messages: Sequence[Any]) -> bool:
+        """Whether a request seems to continue this conversation, by its first two messages."""
+        count = min(2, len(self.messages), len(messages))
+        try:
+            return bool(count) and self.messages[:count] == list(messages[:count])
+        except Exception:  # noqa: BLE001 - comparing foreign objects
+            return False
+
+    def _repeated(self, messages: Sequence[Any]) -> int:
+        count = len(self.messages)
+        try:
+            if self._containers == self._copies and self.messages == list(messages[:count]):
+                return count
+        except Exception:  # noqa: BLE001 - comparing foreign objects; message by message finds how far it goes
+            pass
+        for place in range(min(count, len(messages))):
+            if not self._same(place, messages[place]):
+                return place
+        return min(count, len(messages))
+
+    def _same(self, place: int, message: Any) -> bool:
+        start = self._starts[place]
+        end = self._starts[place + 1] if place + 1 < len(self._starts) else len(self._containers)
+        try:
+            return self._containers[start:end] == self._copies[start:end] and bool(self.messages[place] == message)
+        except Exception:  # noqa: BLE001 - comparing foreign objects
+            return False
+
+    def _forget(self, known: int) -> None:
+        del self._containers[self._starts[known] :], self._copies[self._starts[known] :]
+        del self.messages[known:], self.cells[known:], self._starts[known:]
+
+    def _add(self, message: Any, normal: list[JSON]) -> None:
+        self._starts.append(len(self._containers))
+        for container in _containers(message):
+            self._containers.append(container)
+            self._copies.append(container.copy())
+        self.messages.append(message)
+        self.cells.append(Cell(normal))
+
+
+class Conversation(Transcript):
+    """A transcript whose requests have keys. Keys are made by one thread at a time, in the order of the requests."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._digests = Digests()
+        self._tools: tuple[tuple[Cell, ...], bytes] | None = None
+
+    def key(
+        self, model: str | None, cells: Sequence[Cell], tools: tuple[Cell, ...], rest: JSON, *,
+        missing: Sequence[str] = (), key_view: KeyView | None = None,
+    ) -> ModelKey:  # fmt: skip
+        """The key of a request. ``rest`` holds ``tool_choice`` and ``params``."""
+        try:
+            digests = self._digests.of([m for cell in cells for m in cell.keyed(key_view)])
+            if self._tools is None or self._tools[0] != tools:
+                self._tools = (tools, tools_digest([t for cell in tools for t in cell.keyed(key_view)]))
+            rest = rest if key_view is None else key_view(rest)
+            made = model_key(model, digests, self._tools[1], rest["tool_choice"], rest["params"], missing=missing)
+            return ModelKey(key=made)
+        except NoKeyError as error:
+            return ModelKey(key=None, no_key=error.no_key)
+
+
+class Conversations:
+    """The conversations of one place in a session (a run, or a tool that asks a model), newest first."""
+
+    def __init__(self) -> None:
+        self._kept: list[Conversation] = []
+        self._tools = Transcript()
+
+    def of(self, messages: Sequence[Any]) -> Conversation:
+        """The conversation that a request continues, a new one where none fits."""
+        for place, conversation in enumerate(self._kept):
+            if conversation.fits(messages):
+                if place:
+                    self._kept.insert(0, self._kept.pop(place))
+                return conversation
+        conversation = Conversation()
+        self._kept = [conversation, *self._kept[: _KEPT - 1]]
+        return conversation
+
+    def tools(self, tools: Sequence[Any]) -> tuple[Cell, ...]:
+        """The cells of offered tools."""
+        return self._tools.read(tools, None)
+
+
+def _containers(value: Any) -> list[Any]:
+    """Every dict and list reachable from a message, the ``__dict__`` of objects included."""
+    found: list[Any] = []
+    seen: set[int] = set()
+    todo: list[Any] = [value]
+    while todo:
+        item = todo.pop()
+        kind = type(item)
+        if kind in _ATOMS or isinstance(item, type | Enum):
+            continue
+        inner = item if kind is dict or kind is list or kind is tuple else getattr(item, "__dict__", None)
+        if inner is None or callable(item) or id(inner) in seen:
+            continue
+        seen.add(id(inner))
+        if kind is not tuple:
+            found.append(inner)
+        todo.extend(inner.values() if isinstance(inner, dict) else inner)
+    return found
