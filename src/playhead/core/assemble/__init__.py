@@ -1,0 +1,1 @@
+"""Imported records to sessions, once for every source."""
