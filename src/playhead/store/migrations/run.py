@@ -9,6 +9,8 @@ from typing import Any
 import sqlalchemy
 from alembic import command
 from alembic.config import Config
+from sqlalchemy import event
+from sqlalchemy.exc import DBAPIError
 
 from playhead.errors import StoreError
 
@@ -25,7 +27,7 @@ def migrate(path: Path, *, to: str, busy_timeout: float = 5.0) -> Path | None:
         creator=lambda: sqlite3.connect(path, timeout=busy_timeout, isolation_level=None),
         poolclass=sqlalchemy.NullPool,
     )
-    sqlalchemy.event.listen(engine, "begin", _take_write_lock)
+    event.listen(engine, "begin", _take_write_lock)
     try:
         with engine.begin() as connection:
             version = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one()
@@ -34,7 +36,7 @@ def migrate(path: Path, *, to: str, busy_timeout: float = 5.0) -> Path | None:
             copy = _copy(path, version)
             _upgrade(connection, version, to)
             return copy
-    except sqlalchemy.exc.DBAPIError as error:
+    except DBAPIError as error:
         if error.orig is not None:
             raise error.orig from error
         raise
