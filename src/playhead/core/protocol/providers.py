@@ -75,3 +75,13 @@ def read_request(place: Place, body: dict[str, Any]) -> Request:
         model=read.model if place.model is None else place.model,
         stream=read.stream if place.stream is None else place.stream,
     )
+
+
+_DIALOGUE = frozenset(
+    {"messages", "input", "contents", "system", "instructions", "systemInstruction", "system_instruction"}
+)
+
+
+def read_rest(place: Place, body: dict[str, Any]) -> Request:
+    """`read_request` without the messages, for who reads those one by one."""
+    return read_request(place, {k: v for k, v in body.items() if k not in _DIALOGUE})
