@@ -9,9 +9,9 @@ import bisect
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from playhead.core.canonical import canonical_stored
+from playhead.core.canonical import NoKeyError, canonical_stored, render
 from playhead.core.keys import strip
 from playhead.core.match import differences
 from playhead.core.protocol.request import request_diff
@@ -231,7 +231,7 @@ def _token(node: Node, path: Path, ignore: Ignore) -> _Token:
     pointers = ignore.get(node.call.tool, ())
     if node.call.key is not None and not pointers:
         return path, node.call.tool, node.call.key
-    return path, node.call.tool, canonical_stored(strip(node.call.arguments, pointers), strict=False).hex()
+    return path, node.call.tool, _text(strip(node.call.arguments, pointers))
 
 
 def _tool_difference(pair: Pair, places: _Places, ignore: Ignore) -> Divergence | None:
@@ -317,7 +317,14 @@ def _model_difference(pair: Pair) -> Divergence | None:
         )
     if _same_request(theirs, ours):
         return None
-    found = request_diff(_request(theirs), _request(ours), missing=theirs.model.missing if theirs.model else ())
+    assert theirs.model is not None
+    assert ours.model is not None
+    found = request_diff(
+        theirs.inputs or {},
+        ours.inputs or {},
+        models=(theirs.model.requested, ours.model.requested),
+        missing=theirs.model.missing,
+    )
     if found is None:
         return None
     return Divergence(
@@ -325,11 +332,9 @@ def _model_difference(pair: Pair) -> Divergence | None:
         where=where,
         baseline_node=theirs.id,
         result_node=ours.id,
-        pointers=(found.pointer,),
-        expected=found.recorded,
-        seen=found.asked,
+        pointers=(f"/messages/{found.index}",) if found.index is not None else (f"/{found.where}",),
         diff=found.diff,
-        explanation=found.summary,
+        explanation=f"the request differs first in {found.where}",
     )
 
 
@@ -340,11 +345,6 @@ def _same_request(theirs: Node, ours: Node) -> bool:
         return True
     provenance = ours.model.provenance
     return provenance is not None and provenance.by == "served" and provenance.node_id == theirs.id
-
-
-def _request(node: Node) -> dict[str, Any]:
-    assert node.model is not None
-    return {**(node.inputs or {}), "model": node.model.requested}
 
 
 def _status_difference(baseline: Session, result: Session) -> Divergence:
@@ -403,7 +403,12 @@ def _same(left: JSON, right: JSON) -> bool:
 
 
 def _text(value: JSON) -> str:
-    return value if isinstance(value, str) else canonical_stored(value).decode("utf-8", "surrogatepass")
+    if isinstance(value, str):
+        return value
+    try:
+        return canonical_stored(value).decode("utf-8", "replace")
+    except NoKeyError:  # NaN and the like have a text, though no canonical one
+        return render(value).decode("utf-8", "replace")
 
 
 def failed_outcome(node: Node) -> bool:

@@ -89,9 +89,7 @@ def a_model_call(
         ended_at=START + seq * 1000 + 500,
         parent_id=parent,
         inputs={"messages": list(messages), "tools": [], "tool_choice": None, "params": {}},
-        outcome=Outcome(
-            kind=OutcomeKind.VALUE, value={"role": "assistant", "parts": [{"type": "text", "text": text}]}
-        ),
+        outcome=Outcome(kind=OutcomeKind.VALUE, value={"role": "assistant", "parts": [{"type": "text", "text": text}]}),
         model=ModelCall(**{"requested": "m", "key": key, **(model or {})}),
     )
 

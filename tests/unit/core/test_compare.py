@@ -18,7 +18,10 @@ def test_equal_calls_in_equal_order_do_not_diverge():
 
 def test_changed_argument_names_the_call_and_the_pointer():
     theirs = [a_tool_call(0, "look", {"id": 1}), a_tool_call(1, "pay", {"to": {"name": "Ada"}, "sum": 5})]
-    ours = [a_tool_call(0, "look", {"id": 1}, session="s2"), a_tool_call(1, "pay", {"to": {"name": "Bo"}, "sum": 5}, session="s2")]
+    ours = [
+        a_tool_call(0, "look", {"id": 1}, session="s2"),
+        a_tool_call(1, "pay", {"to": {"name": "Bo"}, "sum": 5}, session="s2"),
+    ]
     found = the_divergence(theirs, ours)
     assert (found.what, found.where, found.pointers) == ("arguments", "tool call 2 pay", ("/to/name",))
     assert (found.baseline_node, found.result_node) == ("s1-n1", "s2-n1")
@@ -102,7 +105,9 @@ def test_nan_arguments_without_a_key_compare_by_value():
     assert the_divergence(theirs, [a_tool_call(0, "f", {"v": None}, session="s2")]).what == "arguments"
 
 
-def judge(rows: list[LedgerRow], *, compared: int = 1, theirs: list[Node] | None = None, ours: list[Node] | None = None):
+def judge(
+    rows: list[LedgerRow], *, compared: int = 1, theirs: list[Node] | None = None, ours: list[Node] | None = None
+):
     comparison = compare(a_session(), theirs or calls("a"), a_session("s2"), ours or calls("a", session="s2"))
     return fidelity(comparison, rows, compared=compared)
 
@@ -121,7 +126,10 @@ def test_loose_answers_prove_nothing_and_marks_of_a_source_do_not_count_against(
 
 
 def test_a_live_model_and_an_outer_call_decided_inside_do_not_count_as_live():
-    rows = [LedgerRow(kind="model", by="live"), LedgerRow(kind="tool", by="live", tool="ask", marks=("decided inside",))]
+    rows = [
+        LedgerRow(kind="model", by="live"),
+        LedgerRow(kind="tool", by="live", tool="ask", marks=("decided inside",)),
+    ]
     assert judge(rows).kind is FidelityKind.FAITHFUL
 
 
