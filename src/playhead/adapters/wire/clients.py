@@ -18,6 +18,8 @@ class Library:
 
     def __init__(self, module: Any) -> None:
         self.module = module
+        self.active = True
+        self._made: list[tuple[Any, Any]] = []
         self.tee = type("PlayheadStream", (_Tee, module.SyncByteStream), {})
         self.async_tee = type("PlayheadAsyncStream", (_AsyncTee, module.AsyncByteStream), {})
 
@@ -26,16 +28,19 @@ class Library:
     def wrap(self) -> None:
         """Wraps both clients; nothing for one that is wrapped already."""
         for cls, wrapper in ((self.module.Client, self._wrapped), (self.module.AsyncClient, self._wrapped_async)):
-            if not hasattr(cls.send, _MARK):
+            before: Library | None = cls.send.__dict__.get(_MARK)
+            if before is None or not before.active:
                 made = wrapper(cls.send)
-                setattr(made, _MARK, True)
+                setattr(made, _MARK, self)
+                self._made.append((cls, made))
                 cls.send = made
 
     def unwrap(self) -> None:
-        """Undoes `wrap`, unless somebody else wrapped on top: then the wrapper stays and does nothing."""
-        for cls in (self.module.Client, self.module.AsyncClient):
-            if hasattr(cls.send, _MARK):
-                cls.send = cls.send.__wrapped__
+        """Undoes `wrap`. Where somebody else wrapped on top, our wrapper stays in the middle and does nothing more."""
+        self.active = False
+        for cls, made in self._made:
+            if cls.send is made:
+                cls.send = made.__wrapped__
 
     def _wrapped(self, original: Any) -> Any:
         @functools.wraps(original)
@@ -80,6 +85,8 @@ class Library:
     # requests and responses
 
     def _begin(self, request: Any) -> Begun | None:
+        if not self.active:
+            return None
         return begin(request.method, request.url.path, lambda: getattr(request, "_content", None), self.module.__name__)
 
     def _to_send(self, request: Any, begun: Begun) -> Any:
