@@ -11,6 +11,7 @@ from contextvars import Token
 from types import TracebackType
 from typing import Any
 
+from playhead.core.canonical import from_stored
 from playhead.core.values import JSON, Origin, SessionStatus
 from playhead.engine.active import ActiveSession, OpenTurn
 from playhead.engine.context import current, register, replay_here, unregister

@@ -136,6 +136,14 @@ def replay_here() -> ReplayState | None:
     return running[0] if running else None
 
 
+def belongs_to(state: ReplayState) -> bool:
+    """Whether the calling context is part of a replay; a thread without context is when no other can be meant."""
+    here = _REPLAY.get()
+    if here is not None:
+        return here is state
+    return threading.get_ident() not in state.other_threads and _open.replays == [state]
+
+
 def refuse_outside(tool: str) -> None:
     """Called for a tool call that belongs to no session: in a replay it stops, unless the tool may run live.
 

@@ -46,6 +46,12 @@ class ModelAnswers(Protocol):
 
     def decide(self, view: ModelView) -> ModelDecision: ...
 
+    def cover(self, path: tuple[str, ...]) -> None:
+        """Marks what was recorded below a tool call (its ``child_path``) as covered."""
+        ...
+
+    def leftovers(self) -> Sequence[Any]: ...
+
 
 class RecordingEnded(ReplayStop):
     """Latched when a replay ends where its recording does. Leaves the boundary unchanged; it is no miss."""
@@ -53,6 +59,10 @@ class RecordingEnded(ReplayStop):
     def __init__(self, ended: Ended) -> None:
         super().__init__(PlayheadError(ended.detail))
         self.ended = ended
+
+
+def _running_threads() -> frozenset[int]:
+    return frozenset(t.ident for t in threading.enumerate() if t.ident is not None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,6 +77,7 @@ class ReplayState:
         override_hits: for each override field, how many model calls it changed (adapters count).
         output_schemas: the declared output schema of a tool, where known.
         live_models: whether requests go out for real; False under model history.
+        other_threads: threads that ran before the replay began; without its context they are no part of it.
         sessions: ids of the sessions recorded under this state, first the result session.
     """
 
@@ -89,6 +100,7 @@ class ReplayState:
     latch: ReplayStop | None = None
     on_latch: Callable[[ReplayStop], None] | None = None  # such as: the egress guard refuses everything from now on
     ledger: list[LedgerRow] = field(default_factory=list[LedgerRow])
+    other_threads: frozenset[int] = field(default_factory=lambda: _running_threads())
     sessions: list[str] = field(default_factory=list[str])
     lock: threading.RLock = field(default_factory=threading.RLock)
 
