@@ -57,7 +57,8 @@ def compare(first: str = "last", second: str | None = None, /, *, context: Ctx, 
     ignore = {
         tool: config.ignore for tool, config in policy.tools.items() if isinstance(config, HistoryConfig | StaticConfig)
     }
-    live_model = (replay.model_policy or {}).get("type") != "history"  # then its requests are not what is measured
+    model_policy: dict[str, JSON] = replay.model_policy or {}
+    live_model = model_policy.get("type") != "history"  # then its requests are not what is measured
     return _compared(store, baseline, result, calls_only=calls_only, models=not live_model, ignore=ignore)
 
 

@@ -1,15 +1,17 @@
 """What every command has: the options before and after it, the store, and a way to report progress."""
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from cyclopts import Parameter
 
 from playhead.cli.output import MODES, Mode, emit_note
-from playhead.errors import UsageError
+from playhead.errors import StoreBusyError, StoreReadOnlyError, UsageError
 
 if TYPE_CHECKING:
+    from playhead.engine.project import Project
     from playhead.store.ports import Store
 
 
@@ -24,19 +26,41 @@ class Options:
 
 @dataclass(slots=True)
 class Context:
-    """Given to a command as its keyword ``context``; never read from the command line."""
+    """Given to a command as its keyword ``context``; never read from the command line.
+
+    Project and store load at first use: they take longer than a mistyped option may.
+    """
 
     mode: Mode = "json"
     url: str | None = None
     opened: "Store | None" = field(default=None, repr=False)
+    found: "Project | None" = field(default=None, repr=False)
+
+    @property
+    def project(self) -> "Project":
+        """The project of the working directory, with its settings."""
+        if self.found is None:
+            from playhead.engine.project import find_project
+
+            self.found = find_project(url=self.url)
+        return self.found
 
     @property
     def store(self) -> "Store":
-        """The store that ``--url``, the environment or the project names, opened at first use."""
-        if self.opened is None:
-            from playhead.store.open import open_store  # takes longer than a parser error may
+        """The store that ``--url``, the environment or the project names; one that is not there is not made.
 
-            self.opened = open_store(self.url)
+        Raises:
+            NotFoundError: there is none yet.
+        """
+        if self.opened is None:
+            self.opened = self.project.open_store(create=False)
+            _settle_dead(self.opened)
+        return self.opened
+
+    def make_store(self) -> "Store":
+        """As `store`, and made when it is not there."""
+        if self.opened is None:
+            self.opened = self.project.open_store()
         return self.opened
 
     def note(self, text: str) -> None:
@@ -47,6 +71,14 @@ class Context:
         if self.opened is not None:
             self.opened.close()
             self.opened = None
+
+
+def _settle_dead(store: "Store") -> None:
+    """Marks sessions whose process died, so that every command shows them as they are."""
+    from playhead.engine.owner import mark_abandoned
+
+    with suppress(StoreReadOnlyError, StoreBusyError):
+        mark_abandoned(store)
 
 
 Ctx: TypeAlias = Annotated[Context, Parameter(parse=False)]
