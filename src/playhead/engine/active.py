@@ -78,7 +78,7 @@ class ActiveSession(Track):
         self.effective_system_prompt: JSON = None
         self.runs: list[Any] = []  # last message of each finished framework run, to know a next turn
         self.run_count = 0
-        self.owned_by_function = False
+        self.adoptable = False  # opened by a replay: the agent's own boundary becomes this session
         self._conversations: dict[Step | None, Conversations] = {}
 
     # steps
@@ -265,6 +265,10 @@ class ActiveSession(Track):
 
     # the end
 
+    def set_output(self, value: Any) -> None:
+        """Gives the session's output, a Python value; what the boundary gives later counts instead."""
+        self.output = freeze(value)
+
     def finish(
         self, status: SessionStatus, *, output: Any = None, error: BaseException | ErrorInfo | None = None
     ) -> None:
@@ -279,7 +283,7 @@ class ActiveSession(Track):
             self.recorder.push(step)
             step._close(NodeStatus.NEVER_RAN)  # pyright: ignore[reportPrivateUsage]
         if output is not None:
-            self.output = freeze(output)
+            self.set_output(output)
         if isinstance(error, BaseException):
             error = capture(error)
         self.error = error

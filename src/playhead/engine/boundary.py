@@ -11,7 +11,6 @@ from contextvars import Token
 from types import TracebackType
 from typing import Any
 
-from playhead.core.canonical import from_stored
 from playhead.core.values import JSON, Origin, SessionStatus
 from playhead.engine.active import ActiveSession, OpenTurn
 from playhead.engine.context import current, register, replay_here, unregister
@@ -23,6 +22,7 @@ from playhead.engine.steps import AgentStep
 from playhead.errors import ReplayStop
 
 log = logging.getLogger("playhead")
+_warned: set[str] = set()
 
 
 class SessionScope:
@@ -67,9 +67,7 @@ class SessionScope:
         except Exception as error:
             if state is not None:
                 raise state.stop(_wrapped(error)) from error
-            log.warning(
-                "playhead could not open a session for %r; the run goes on unrecorded", self.agent, exc_info=error
-            )
+            _warn_once(self.agent, error)
         return self.active
 
     def _open(self, state: ReplayState | None) -> None:
@@ -88,8 +86,9 @@ class SessionScope:
             inputs = ("stored", state.baseline.inputs)
             options["not_replayable"] = state.baseline.not_replayable
         active = ActiveSession(recorder.ids(), self.agent, recorder, replay=state, inputs=inputs, **options)
-        active.owned_by_function = self._function
+        active.run_count = 0 if self._function else 1
         if state is not None:
+            active.adoptable = not state.sessions
             state.sessions.append(active.session_id)
         register(active)
         self.active, self.root = active, True
@@ -98,6 +97,10 @@ class SessionScope:
     def _join(self, around: ActiveSession) -> None:
         self.active = around
         frame = FRAME.get()
+        if around.adoptable and frame is around:
+            around.adoptable = False
+            around.run_count = 0 if self._function else 1
+            return
         if self._function or frame is not around or not _next_turn(around, self._history):
             self._step = around.agent_call(self.agent, None)
             self._step.inputs = self._inputs
@@ -171,6 +174,12 @@ class SessionScope:
                 active.finish(_ending(error, latch), output=self.output, error=_failure(error, latch))
             finally:
                 unregister(active)
+
+
+def _warn_once(agent: str, error: Exception) -> None:
+    if str(error) not in _warned:
+        _warned.add(str(error))
+        log.warning("playhead: cannot record %r, the run goes on: %s: %s", agent, type(error).__name__, error)
 
 
 def _leave_latched(latch: ReplayStop, root: bool, error: BaseException | None) -> None:

@@ -87,7 +87,8 @@ class Delivery:
     def _perform(self, number: int, operation: Operation, do: Callable[[int, Operation], None]) -> None:
         """Registers what a session needs, once, and puts the version's id into the session."""
         if isinstance(operation, Begin) and operation.version is not None:
-            version = self._capture(operation.session.agent, operation.version, number, do)
+            source, agent = operation.version, operation.session.agent
+            version = source if isinstance(source, str) else self._capture(agent, source, number, do)
             if version is not None:
                 self._of_session[operation.session.id] = version
         if isinstance(operation, Begin | Finish) and operation.session.id in self._of_session:

@@ -51,11 +51,15 @@ class SessionTotals:
 class Encoder:
     """Makes nodes and sessions. Used by one thread at a time."""
 
-    def __init__(self, redactor: Redactor, *, size_limit: int | None, owner: str, project: str = "default") -> None:
-        self._redactor = redactor
+    def __init__(self, *, size_limit: int | None, owner: str, project: str = "default") -> None:
+        self._redactor = Redactor()
         self._limit = size_limit
         self._owner = owner
         self._project = project
+
+    def use(self, active: ActiveSession) -> None:
+        """Turns to a session: its redactor counts from now on."""
+        self._redactor = active.redactor
 
     # nodes
 

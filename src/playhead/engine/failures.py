@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from playhead.core.canonical import NoKeyError, from_stored, to_stored
+from playhead.core.canonical import from_stored, to_stored
 from playhead.core.values import JSON, ErrorInfo
 from playhead.errors import ReplayedToolError
 

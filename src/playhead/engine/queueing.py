@@ -74,6 +74,7 @@ class Pipeline:
     def tick(self, now: int) -> list[Numbered]:
         """Operations that time brings: steps that have been open for long are shown as open."""
         for book in self._books.values():
+            self._encoder.use(book.active)
             late = [s for s in book.open.values() if s.seq not in book.shown and now - s.started_at > _OPEN_AFTER_NS]
             self._show(book, late)
         ready, self._ready = self._ready, []
@@ -88,12 +89,16 @@ class Pipeline:
             self._session(item)
         elif isinstance(item, Flush):
             for book in self._books.values():
+                self._encoder.use(book.active)
                 self._show(book, [s for s in book.open.values() if s.seq not in book.shown])
             self._add(item)
 
     def _session(self, active: ActiveSession) -> None:
         book = self._books.get(active.session_id)
+        self._encoder.use(active)
         if book is None:
+            for name, value in active.recorder.seen.items():
+                active.redactor.learn(name, value)
             opened = self._encoder.opening(active)
             book = self._books[active.session_id] = _Book(active, opened)
             self._add(Begin(opened, active.version))
@@ -110,6 +115,7 @@ class Pipeline:
         if book is None:
             self._count("late")
             return
+        self._encoder.use(book.active)
         if not step.began:
             step.began = True
             book.open[step.seq] = step

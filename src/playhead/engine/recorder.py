@@ -14,7 +14,7 @@ import sys
 import threading
 import weakref
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ class Recorder:
     Args:
         size_limit: values whose JSON text is larger are stored as a mark; None stores everything.
         queue_size: steps that may wait; ``queue_bytes`` bounds what large values among them hold.
+        redactor: configured secrets; ``seen``: further values to take out wherever they turn up.
         wait: seconds an agent's thread waits for room before it spills to the spool.
         interval: seconds between two looks at the queue.
         spool: folder for the spool.
@@ -46,14 +47,14 @@ class Recorder:
 
     def __init__(
         self, store: Store, clock: Clock = SYSTEM_CLOCK, ids: IdSource = SYSTEM_IDS, *, redactor: Redactor | None = None,
-        size_limit: int | None = None, queue_size: int = 10_000, queue_bytes: int = 256 * 1024 * 1024,
+        seen: Mapping[str, str] | None = None, size_limit: int | None = None, queue_size: int = 10_000, queue_bytes: int = 256 * 1024 * 1024,
         wait: float = 0.05, interval: float = 0.02, spool: Path | None = None, project: str = "default",
     ) -> None:  # fmt: skip
         self.store = store
         self.clock = clock
         self.ids = ids
         self.secrets = redactor or Redactor()
-        self.key_view: Callable[[JSON], JSON] | None = self.secrets.key_view if redactor is not None else None
+        self.seen = dict(seen or {})
         self.counters: Counter[str] = Counter()
         self._queue: deque[Any] = deque()
         self._size = queue_size
@@ -62,7 +63,7 @@ class Recorder:
         self._wait = wait
         self._interval = interval
         label = hashlib.sha256(store.url.encode()).hexdigest()[:12]
-        encoder = Encoder(self.secrets, size_limit=size_limit, owner=own_name(), project=project)
+        encoder = Encoder(size_limit=size_limit, owner=own_name(), project=project)
         self._delivery = Delivery(store, spool, label, f"{os.getpid()}-{ids()}", self.count)
         self._pipeline = Pipeline(encoder, self._delivery, self.count)
         self._lock = threading.Lock()  # held by whoever encodes
@@ -76,6 +77,15 @@ class Recorder:
         self._foreign = False  # in a forked child
         self._warned: set[str] = set()
         _recorders.add(self)
+
+    @property
+    def key_secrets(self) -> Redactor:
+        """What takes configured secrets out of keys."""
+        return self.secrets
+
+    def redact(self, stored: JSON) -> JSON:
+        """A stored form without secrets, for what is written beside sessions."""
+        return self.secrets.redact(stored).value
 
     # the agent's side
 
@@ -234,7 +244,7 @@ class Recorder:
 
     def before_fork(self) -> None:
         """Writes what waits and ends the writer, so that a forked child inherits no thread in the middle of things."""
-        if self._thread is not None:
+        if self._thread is not None and threading.current_thread() is not self._thread:
             self.flush(1.0)
             self._stop(1.0)
 

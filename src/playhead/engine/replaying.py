@@ -42,9 +42,14 @@ ModelDecision: TypeAlias = Serve | RunLive | Stop | Ended
 
 
 class ModelAnswers(Protocol):
-    """The model's side of the tape. `decide` claims and answers in one step, under the replay's lock."""
+    """The model's side of the tape. `decide` claims and answers in one step, under the replay's lock.
+
+    `cover` is told the recorded path of a tool call whose inside does not happen.
+    """
 
     def decide(self, view: ModelView) -> ModelDecision: ...
+
+    def cover(self, path: tuple[str, ...]) -> object: ...
 
     def cover(self, path: tuple[str, ...]) -> None:
         """Marks what was recorded below a tool call (its ``child_path``) as covered."""

@@ -108,10 +108,7 @@ class Step:
 
     def returned(self, value: Any, native: Native | None = None) -> None:
         """Ends the step with the Python value that it gave."""
-        if self.ended_at is not None:
-            return
-        self.outcome = (OutcomeKind.VALUE, freeze(value), native)
-        self._close(NodeStatus.COMPLETED)
+        self.returned_as(freeze(value), native)
 
     def fail(self, error: BaseException) -> None:
         """Ends the step with an exception. Cancellation and the like end it as cancelled, without an outcome."""
@@ -129,6 +126,12 @@ class Step:
             if error is not None:
                 self.note(cancelled_by=type(error).__name__)
             self._close(NodeStatus.CANCELLED)
+
+    def returned_as(self, snapshot: Snapshot, native: Native | None = None) -> None:
+        """`returned`, for a value of which there is a snapshot already."""
+        if self.ended_at is None:
+            self.outcome = (OutcomeKind.VALUE, snapshot, native)
+            self._close(NodeStatus.COMPLETED)
 
     def _end(self, status: NodeStatus, kind: OutcomeKind, value: Snapshot, outcome: Outcome) -> None:
         if self.ended_at is None:
@@ -200,7 +203,7 @@ class ToolStep(Step):
 
     kind = NodeKind.TOOL_CALL
     __slots__ = (
-        "_identity", "answer", "arguments", "attempt", "call_id", "effect", "mark", "overlapped", "own_calls", "slot",
+        "_identity", "answer", "arguments", "attempt", "call_id", "effect", "mark", "output_schema", "overlapped", "own_calls", "slot",
         "source", "thread", "tool",
     )  # fmt: skip
 
@@ -217,6 +220,7 @@ class ToolStep(Step):
         self.effect = Effect.UNKNOWN
         self.source = "seam"
         self.mark = Mark.NATIVE
+        self.output_schema: JSON = None
         self.answer: gating.Answer | None = None
         self.thread = get_ident()
         self.overlapped = False  # set by the writer
@@ -289,9 +293,15 @@ class ToolStep(Step):
             key=own.key,
             no_key=own.no_key,
             path=own.path,
-            output_schema=state.output_schemas.get(self.tool),
+            output_schema=self._output_schema(),
             parameters=self._parameters(),
         )
+
+    def _output_schema(self) -> JSON:
+        state = self.active.replay
+        if self.output_schema is not None or state is None:
+            return self.output_schema
+        return state.output_schemas.get(self.tool)
 
     def _parameters(self) -> JSON:
         state = self.active.replay
@@ -309,7 +319,7 @@ class ToolStep(Step):
             arguments=self.identity.arguments,
             description=offered.get("description") or "",
             parameters=self._parameters(),
-            output_schema=state.output_schemas.get(self.tool),
+            output_schema=self._output_schema(),
             examples=state.examples(self.tool) if state.examples is not None else (),
         )
 
@@ -486,6 +496,6 @@ class ModelStep(Step):
                 self.tool_cells,
                 thaw(self.params),
                 missing=self.request.missing,
-                key_view=self.active.recorder.key_view,
+                key_view=self.active.redactor.key_view,
             )
         return self._key

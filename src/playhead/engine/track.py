@@ -24,7 +24,7 @@ class Sink(Protocol):
     clock: Any
     ids: Callable[[], str]
     secrets: Any
-    key_view: Callable[[JSON], JSON] | None
+    seen: Any
 
     def push(self, item: Any) -> None: ...
 
@@ -133,6 +133,7 @@ class Track:
         self.replay = replay
         self.lock = threading.RLock()
         self.slots = Slots()
+        self.redactor = recorder.secrets.for_run()
         self.closed = False
         self.detached = False  # in a forked child: the session belongs to the parent process
         self.next_seq = itertools.count(1).__next__
@@ -146,7 +147,7 @@ class Track:
         key, no_key = None, None
         try:
             arguments = thaw(snapshot)
-            key = call_key(tool, arguments, secrets=self.recorder.secrets)
+            key = call_key(tool, arguments, secrets=self.redactor)
         except NoKeyError as error:
             no_key = error.no_key
         with self.lock:

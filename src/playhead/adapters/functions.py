@@ -1,0 +1,482 @@
+"""Plain functions: `agent` and `session` are boundaries of runs, `tool` and `gate` put a function behind the seam.
+
+Sync and async functions and generators of both colours. Outside a replay every line of ours is guarded: what goes
+wrong here is counted and logged once, and the function runs as if it were not wrapped.
+"""
+
+import functools
+import inspect
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Sequence
+from types import TracebackType
+from typing import Any, TypeVar, cast, overload
+
+from playhead.core.canonical import to_stored
+from playhead.core.values import JSON, Effect, Mark, Outcome, OutcomeKind
+from playhead.engine import version
+from playhead.engine.binding import FunctionBinder, comes_back, lowered, record_types
+from playhead.engine.frames import FRAME, leave
+from playhead.engine.gating import broken
+from playhead.engine.recorder import Recorder
+from playhead.engine.seam import (
+    ActiveSession,
+    SessionScope,
+    ToolStep,
+    current,
+    exception_of,
+    refuse_outside,
+    value_of,
+)
+from playhead.engine.snapshot import Snapshot, freeze, freeze_bound
+from playhead.errors import RecordingError, ReplayStop, StaleError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+__all__ = ["Session", "agent", "gate", "session", "tool"]
+
+
+# agents
+
+
+@overload
+def agent(function: F, /) -> F: ...
+@overload
+def agent(
+    name: str | None = None, /, *, recorder: Recorder | None = None, tags: Sequence[str] = ()
+) -> Callable[[F], F]: ...
+def agent(
+    name: Any = None, /, *, recorder: Recorder | None = None, tags: Sequence[str] = ()
+) -> Any:  # fmt: skip
+    """Records every call of a function as a session; its arguments are the inputs, what it returns is the output.
+
+    Args:
+        name: the agent's name; the function's own when left out.
+        recorder: where to record, in place of the project's store.
+    """
+    if callable(name):
+        return _agent(name, name.__name__, recorder, tags)
+    return lambda function: _agent(function, name or function.__name__, recorder, tags)
+
+
+def _agent(function: Any, name: str, recorder: Recorder | None, tags: Sequence[str]) -> Any:
+    binder = FunctionBinder(function)
+    code = functools.cache(lambda: version.of_function(function))
+
+    def scope(args: Any, kwargs: Any) -> SessionScope:
+        inputs = binder.inputs(args, kwargs)
+        return SessionScope(
+            name, snapshot=inputs.snapshot, not_replayable=inputs.not_replayable, recorder=recorder, version=code(),
+            tags=tags, function=True,
+        )  # fmt: skip
+
+    if inspect.isasyncgenfunction(function):
+
+        @functools.wraps(function)
+        async def recorded_async_generator(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+            around = scope(args, kwargs)
+            around.open()
+            inner = _driven_async(function(*args, **kwargs), around.enter)
+            try:
+                around.output = []
+                sent: Any = None
+                while True:
+                    try:
+                        item = await inner.asend(sent)
+                    except StopAsyncIteration:
+                        break
+                    around.output.append(item)
+                    sent = yield item
+            except BaseException as error:
+                await inner.aclose()
+                around.close(error)
+                raise
+            around.close()
+
+        return recorded_async_generator
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def recorded_generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            around = scope(args, kwargs)
+            around.open()
+            around.output = []
+            try:
+                result = yield from _driven(function(*args, **kwargs), around.enter, around.output)
+            except BaseException as error:
+                around.close(error)
+                raise
+            around.close()
+            return result
+
+        return recorded_generator
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def recorded_coroutine(*args: Any, **kwargs: Any) -> Any:
+            around = scope(args, kwargs)
+            async with around:
+                around.output = await function(*args, **kwargs)
+            return around.output
+
+        return recorded_coroutine
+
+    @functools.wraps(function)
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        around = scope(args, kwargs)
+        with around:
+            around.output = function(*args, **kwargs)
+        return around.output
+
+    return recorded
+
+
+def _driven(
+    inner: Generator[Any, Any, Any], enter: Callable[[], Any], seen: list[Any]
+) -> Generator[Any, Any, Any]:  # fmt: skip
+    """A generator whose body, and nothing else, runs inside a frame: the consumer's code between items does not."""
+    sent: Any = None
+    thrown: BaseException | None = None
+    while True:
+        token = enter()
+        try:
+            item = inner.send(sent) if thrown is None else inner.throw(thrown)
+        except StopIteration as stop:
+            return stop.value
+        finally:
+            leave(token)
+        seen.append(item)
+        sent, thrown = None, None
+        try:
+            sent = yield item
+        except GeneratorExit:
+            token = enter()
+            try:
+                inner.close()
+            finally:
+                leave(token)
+            raise
+        except BaseException as error:  # noqa: BLE001 - thrown in by the consumer, handed on to the body
+            thrown = error
+
+
+class _driven_async:  # noqa: N801 - the async twin of `_driven`
+    """The same for async generators: each step of the body runs inside the frame."""
+
+    def __init__(self, inner: AsyncGenerator[Any, Any], enter: Callable[[], Any]) -> None:
+        self._inner = inner
+        self._enter = enter
+
+    async def asend(self, value: Any) -> Any:
+        token = self._enter()
+        try:
+            return await self._inner.asend(value)
+        finally:
+            leave(token)
+
+    async def aclose(self) -> None:
+        token = self._enter()
+        try:
+            await self._inner.aclose()
+        finally:
+            leave(token)
+
+
+# sessions
+
+
+class Session:
+    """What ``with playhead.session(...)`` gives: a session being recorded. Does nothing when recording failed."""
+
+    def __init__(self, active: ActiveSession | None) -> None:
+        self._active = active
+
+    @property
+    def id(self) -> str | None:
+        """The session's id, None when it is not recorded."""
+        return self._active.session_id if self._active is not None else None
+
+    def set_output(self, value: Any) -> None:
+        """Gives the run's output."""
+        if self._active is not None:
+            self._active.set_output(value)
+
+    def tag(self, *tags: str) -> None:
+        """Adds tags."""
+        if self._active is not None:
+            self._active.tags = tuple(dict.fromkeys((*self._active.tags, *tags)))
+
+    def note(self, **metadata: JSON) -> None:
+        """Adds members to the session's metadata."""
+        if self._active is not None:
+            self._active.metadata.update(metadata)
+
+
+class _UserScope:
+    def __init__(self, scope: SessionScope) -> None:
+        self._scope = scope
+
+    def __enter__(self) -> Session:
+        return Session(self._scope.__enter__())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:  # fmt: skip
+        self._scope.__exit__(kind, error, at)
+
+    async def __aenter__(self) -> Session:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:  # fmt: skip
+        self.__exit__(kind, error, at)
+
+
+def session(
+    agent: str, *, inputs: Any = None, name: str | None = None, tags: Sequence[str] = (),
+    metadata: dict[str, JSON] | None = None, recorder: Recorder | None = None,
+) -> _UserScope:  # fmt: skip
+    """Records a block as a session; inside another session, as a run inside it. For ``with`` and ``async with``."""
+    return _UserScope(
+        SessionScope(
+            agent, inputs=inputs, name=name, tags=tags, metadata=metadata, recorder=recorder, function=True,
+            version=version.CodeVersion(None, None),
+        )
+    )  # fmt: skip
+
+
+# tools
+
+
+@overload
+def tool(function: F, /) -> F: ...
+@overload
+def tool(
+    name: str | None = None, /, *, effect: Effect | str = Effect.UNKNOWN, exclude: Collection[str] = (),
+    output_schema: JSON = None,
+) -> Callable[[F], F]: ...  # fmt: skip
+def tool(
+    name: Any = None, /, *, effect: Effect | str = Effect.UNKNOWN, exclude: Collection[str] = (),
+    output_schema: JSON = None,
+) -> Any:  # fmt: skip
+    """Records every call of a function as a tool call, and lets a replay answer it in the function's place.
+
+    Args:
+        name: the name the model sees; the function's own when left out.
+        effect: what a call does to the world: ``read``, ``write`` or ``destructive``.
+        exclude: parameters that are no arguments of the call, such as an injected context.
+        output_schema: JSON Schema that served values have to fit.
+    """
+    if callable(name):
+        return _tool(name, name.__name__, Effect(effect), exclude, output_schema)
+    return lambda function: _tool(function, name or function.__name__, Effect(effect), exclude, output_schema)
+
+
+def gate(
+    function: F, /, *, name: str | None = None, effect: Effect | str = Effect.UNKNOWN, exclude: Collection[str] = (),
+    output_schema: JSON = None,
+) -> F:  # fmt: skip
+    """`tool` for a function that is not yours to decorate, such as the entries of a dispatch table."""
+    return _tool(function, name or function.__name__, Effect(effect), exclude, output_schema)
+
+
+class _Gate:
+    """What the wrappers of one function share."""
+
+    def __init__(
+        self, function: Any, name: str, effect: Effect, exclude: Collection[str], output_schema: JSON
+    ) -> None:  # fmt: skip
+        self.name = name
+        self._effect = effect
+        self._output_schema = output_schema
+        self._binder = FunctionBinder(function, exclude)
+
+    def open(self, args: Any, kwargs: Any) -> ToolStep | None:
+        """The step of a call, None when it is not ours to record.
+
+        Raises:
+            ReplayStop: in a replay, when it is not clear what answers.
+        """
+        active = current()
+        if active is None:
+            refuse_outside(self.name)
+            return None
+        try:
+            step = active.open_tool(self.name, freeze_bound(self._binder, args, kwargs))
+        except Exception as error:
+            if active.replay is not None:
+                raise broken(active.replay, error, f"opening tool call {self.name!r}") from error
+            active.recorder.count("errors", error)
+            return None
+        if not isinstance(step, ToolStep):
+            return None
+        step.effect = self._effect
+        step.output_schema = self._output_schema
+        return step
+
+    def returned(self, step: ToolStep, value: Any) -> None:
+        try:
+            snapshot = freeze(value)
+            if snapshot[0] == "stored":
+                snapshot = self._returned_record(step, value, snapshot)
+            step.returned_as(snapshot)
+        except Exception as error:  # noqa: BLE001 - the tool's result stands, whatever happens here
+            step.active.recorder.count("errors", error)
+
+    def _returned_record(self, step: ToolStep, value: Any, snapshot: Snapshot) -> Snapshot:
+        """A typed value. One that reading would not give back is kept for people to see and never served."""
+        if self._result_type is not None:
+            return ("stored", to_stored(value, lower=lowered))
+        if not comes_back(snapshot[1]):
+            step.mark = Mark.REPR
+            step.note(
+                not_served=f"{type(value).__name__} cannot be made again: register it with playhead.register_type"
+            )
+        return snapshot
+
+    @functools.cached_property
+    def _result_type(self) -> Any:
+        hint = self._binder.hints.get("return")
+        return hint if len(record_types(hint)) == 1 else None
+
+    def give(self, step: ToolStep, outcome: Outcome) -> Any:
+        """Gives the answer of a replay as the function would: returns it, or raises it."""
+        step.observe(outcome)
+        if outcome.kind is OutcomeKind.INTERRUPT:
+            raise self._stop(step, RecordingError(f"the recorded call of {self.name!r} paused for a person"))
+        if outcome.kind is not OutcomeKind.VALUE:
+            raise exception_of(outcome)
+        value = value_of(outcome)
+        return value if self._result_type is None else self._made(step, value)
+
+    def _made(self, step: ToolStep, value: Any) -> Any:
+        from pydantic import TypeAdapter
+
+        try:
+            return TypeAdapter(self._result_type).validate_python(value)
+        except Exception as error:
+            problem = StaleError(f"the recorded result of {self.name!r} does not fit its declared type: {error}")
+            raise self._stop(step, problem) from error
+
+    def _stop(self, step: ToolStep, error: RecordingError) -> ReplayStop:
+        state = step.active.replay
+        return state.stop(error) if state is not None else ReplayStop(error)
+
+
+def _tool(function: Any, name: str, effect: Effect, exclude: Collection[str], output_schema: JSON) -> Any:
+    gate = _Gate(function, name, effect, exclude, output_schema)
+    if inspect.isasyncgenfunction(function):
+        return _async_generator_tool(function, gate)
+    if inspect.isgeneratorfunction(function):
+        return _generator_tool(function, gate)
+    if inspect.iscoroutinefunction(function):
+        return _coroutine_tool(function, gate)
+
+    @functools.wraps(function)
+    def gated(*args: Any, **kwargs: Any) -> Any:
+        step = gate.open(args, kwargs)
+        if step is None:
+            return function(*args, **kwargs)
+        if step.active.replay is not None:
+            answer = step.decide()
+            if answer is not None:
+                return gate.give(step, answer)
+        token = FRAME.set(step)
+        try:
+            result = function(*args, **kwargs)
+        except BaseException as error:
+            step.fail(error)
+            raise
+        finally:
+            leave(token)
+        gate.returned(step, result)
+        return result
+
+    return gated
+
+
+def _coroutine_tool(function: Any, gate: _Gate) -> Any:
+    @functools.wraps(function)
+    async def gated(*args: Any, **kwargs: Any) -> Any:
+        step = gate.open(args, kwargs)
+        if step is None:
+            return await function(*args, **kwargs)
+        answer = await step.decide_async()
+        if answer is not None:
+            return gate.give(step, answer)
+        token = FRAME.set(step)
+        try:
+            result = await function(*args, **kwargs)
+        except BaseException as error:
+            step.fail(error)
+            raise
+        finally:
+            leave(token)
+        gate.returned(step, result)
+        return result
+
+    return gated
+
+
+def _generator_tool(function: Any, gate: _Gate) -> Any:
+    @functools.wraps(function)
+    def gated(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        step = gate.open(args, kwargs)
+        if step is None:
+            return (yield from function(*args, **kwargs))
+        answer = step.decide()
+        if answer is not None:
+            yield from _items(gate.give(step, answer))
+            return None
+        items: list[Any] = []
+        try:
+            result = yield from _driven(function(*args, **kwargs), lambda: FRAME.set(step), items)
+        except BaseException as error:
+            _dropped(step, error)
+            raise
+        gate.returned(step, items)
+        return result
+
+    return gated
+
+
+def _async_generator_tool(function: Any, gate: _Gate) -> Any:
+    @functools.wraps(function)
+    async def gated(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        step = gate.open(args, kwargs)
+        if step is None:
+            async for item in function(*args, **kwargs):
+                yield item
+            return
+        answer = await step.decide_async()
+        if answer is not None:
+            for item in _items(gate.give(step, answer)):
+                yield item
+            return
+        items: list[Any] = []
+        inner = _driven_async(function(*args, **kwargs), lambda: FRAME.set(step))
+        try:
+            sent: Any = None
+            while True:
+                try:
+                    item = await inner.asend(sent)
+                except StopAsyncIteration:
+                    break
+                items.append(item)
+                sent = yield item
+        except BaseException as error:
+            await inner.aclose()
+            _dropped(step, error)
+            raise
+        gate.returned(step, items)
+
+    return gated
+
+
+def _items(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else [value]
+
+
+def _dropped(step: ToolStep, error: BaseException) -> None:
+    if isinstance(error, GeneratorExit):
+        step.note(partial=True)
+    step.fail(error)

@@ -1,0 +1,248 @@
+"""The project: where its store is and what its settings say; and the recorder of this process.
+
+A project is found upwards, like `.git`: the nearest folder with ``.playhead/``. Its settings stand in
+``.playhead/config.toml`` or under ``[tool.playhead]`` of ``pyproject.toml`` beside it; ``PLAYHEAD_URL`` names another
+store.
+"""
+
+import difflib
+import fnmatch
+import os
+import threading
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from playhead.core.policy import ToolPolicy
+from playhead.core.redact import Redactor
+from playhead.core.secret_names import is_credential_name
+from playhead.engine.recorder import Recorder
+from playhead.errors import ConfigError, StoreError
+from playhead.store.open import FILE, FOLDER, open_store
+from playhead.store.ports import Store
+
+_IGNORE = "# recordings stay on this machine; fixtures are meant to be committed\n*\n!.gitignore\n!config.toml\n!fixtures/\n!fixtures/**\n"
+_CREDENTIAL_LENGTH = 8
+
+
+class RecordingSettings(BaseModel):
+    """``[recording]``: limits of the recorder."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    size_limit: int | None = Field(default=None, ge=1, description="bytes; larger values are stored as a mark")
+    queue_size: int = Field(default=10_000, ge=1)
+    queue_wait_ms: int = Field(default=50, ge=0)
+
+
+class Settings(BaseModel):
+    """Every setting of a project."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    url: str | None = None
+    project: str = "default"
+    secrets: tuple[str, ...] = ()
+    tool_policy: ToolPolicy | None = None
+    model_endpoints: tuple[str, ...] = ()
+    llm_model: str | None = None
+    env: tuple[str, ...] = ()
+    timeout: float | None = Field(default=None, gt=0)
+    recording: RecordingSettings = RecordingSettings()
+    fixtures: dict[str, Any] = Field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A project as it was found. ``source`` is the file of the settings, ``url_source`` what names the store."""
+
+    root: Path
+    settings: Settings
+    url: str
+    source: Path | None = None
+    url_source: str = "project"
+
+    @property
+    def folder(self) -> Path:
+        return self.root / FOLDER
+
+    def open_store(self, *, create: bool = True) -> Store:
+        """The project's store.
+
+        Raises:
+            StoreError: it cannot be opened.
+        """
+        if create and self.url_source == "project":
+            prepare(self.folder)
+        return open_store(self.url, create=create)
+
+    def recorder(self, store: Store) -> Recorder:
+        """A recorder into ``store`` with this project's settings and secrets."""
+        limits = self.settings.recording
+        return Recorder(
+            store,
+            redactor=Redactor(self.configured_secrets()),
+            seen=credentials(os.environ),
+            size_limit=limits.size_limit,
+            queue_size=limits.queue_size,
+            wait=limits.queue_wait_ms / 1000,
+            spool=self.folder / "spool",
+            project=self.settings.project,
+        )
+
+    def configured_secrets(self) -> dict[str, str]:
+        """Values of the environment variables that ``secrets`` names, globs included."""
+        return secret_values(self.settings.secrets, os.environ)
+
+
+def secret_values(names: tuple[str, ...], environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that fit one of the names or globs."""
+    return {
+        name: value for name, value in environment.items() if value and any(fnmatch.fnmatchcase(name, p) for p in names)
+    }
+
+
+def credentials(environment: Mapping[str, str]) -> dict[str, str]:
+    """Variables whose name says that their value is a credential."""
+    return {n: v for n, v in environment.items() if len(v) >= _CREDENTIAL_LENGTH and is_credential_name(n)}
+
+
+def find_project(start: Path | None = None, *, url: str | None = None) -> Project:
+    """The project that a folder is in; where there is none, the one that recording would make.
+
+    Args:
+        url: a store that counts before the environment and the settings.
+
+    Raises:
+        ConfigError: settings that cannot be used.
+    """
+    root = _root((start or Path.cwd()).absolute())
+    source, settings = _settings(root)
+    named = os.environ.get("PLAYHEAD_URL")
+    default = str(root / FOLDER / FILE)
+    for found, by in ((url, "argument"), (named, "PLAYHEAD_URL"), (settings.url, str(source))):
+        if found:
+            return Project(root=root, settings=settings, url=found, source=source, url_source=by)
+    return Project(root=root, settings=settings, url=default, source=source)
+
+
+def _root(start: Path) -> Path:
+    folders = (start, *start.parents)
+    home = Path.home()
+    for marks in ((FOLDER,), ("pyproject.toml", ".git")):
+        for folder in folders:
+            if any((folder / mark).exists() for mark in marks) and (folder != home or folder == start):
+                return folder
+    return start
+
+
+def prepare(folder: Path) -> None:
+    """Makes the project's folder, with a `.gitignore` that keeps recordings out of version control.
+
+    Raises:
+        StoreError: it cannot be made.
+    """
+    if folder.is_dir():
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".gitignore").write_text(_IGNORE)
+    except OSError as error:
+        raise StoreError(f"cannot make {folder}: {error.strerror}", hint="set PLAYHEAD_URL to another place") from error
+
+
+def _settings(root: Path) -> tuple[Path | None, Settings]:
+    own = root / FOLDER / "config.toml"
+    shared = root / "pyproject.toml"
+    found: dict[Path, dict[str, Any]] = {}
+    if own.is_file():
+        found[own] = _read(own)
+    if shared.is_file():
+        table = _read(shared).get("tool", {}).get("playhead")
+        if table is not None:
+            found[shared] = table
+    if len(found) > 1:
+        raise ConfigError(
+            f"settings stand in two places: {own} and [tool.playhead] of {shared}", hint="keep one of them"
+        )
+    for source, table in found.items():
+        return source, parse_settings(table, str(source))
+    return None, Settings()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+
+
+def parse_settings(table: Mapping[str, Any], source: str) -> Settings:
+    """Settings from a table.
+
+    Raises:
+        ConfigError: an unknown setting (with near names) or a value that does not fit.
+    """
+    try:
+        return Settings.model_validate(dict(table))
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            raise ConfigError(f"{source}: unknown setting {place!r}", hint=_near(problem["loc"])) from None
+        raise ConfigError(f"{source}: {place}: {problem['msg']}") from None
+
+
+def _near(place: tuple[int | str, ...]) -> str:
+    owner = RecordingSettings if len(place) > 1 and place[0] == "recording" else Settings
+    names = list(owner.model_fields)
+    near = difflib.get_close_matches(str(place[-1]), names, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(near)}?" if near else f"known are: {', '.join(names)}"
+
+
+class _Default:
+    """The process's own recorder, and the store it opened."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.recorder: Recorder | None = None
+        self.kept: list[Any] = []  # of the parent process: never used, never closed
+
+    def forget(self) -> None:
+        self.kept.append(self.recorder)
+        self.lock, self.recorder = threading.Lock(), None
+
+
+_default = _Default()
+os.register_at_fork(after_in_child=_default.forget)
+
+
+def default_recorder() -> Recorder:
+    """The recorder of this process into the project's store, opened at the first use; anew in a forked child.
+
+    Raises:
+        PlayheadError: the settings or the store cannot be used.
+    """
+    if _default.recorder is None:
+        with _default.lock:
+            if _default.recorder is None:
+                project = find_project()
+                _default.recorder = project.recorder(project.open_store())
+    return _default.recorder
+
+
+def use_recorder(recorder: Recorder | None) -> Recorder | None:
+    """Makes ``recorder`` the one of this process; gives the one before."""
+    with _default.lock:
+        before, _default.recorder = _default.recorder, recorder
+        return before
+
+
+def flush(timeout: float | None = 10.0) -> bool:
+    """Waits until everything recorded so far is in the store; False when it is not."""
+    recorder = cast("Recorder | None", _default.recorder)
+    return recorder is None or recorder.flush(timeout)
