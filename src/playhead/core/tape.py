@@ -20,7 +20,7 @@ from playhead.core.canonical import NoKeyError
 from playhead.core.claim import Announced, Claim, InjectionStep, Rejection
 from playhead.core.injection import Surroundings
 from playhead.core.keys import KEY_VERSION, KeyView, call_key
-from playhead.core.occurrence import Occurrences, call_ref, slot_ids, slot_of
+from playhead.core.occurrence import Occurrences, Slot, call_ref, slot_ids, slot_of
 from playhead.core.overlay import Overlay
 from playhead.core.policy import CallView, HistoryConfig, InjectConfig, StaticConfig, ToolConfig, ToolPolicy
 from playhead.core.recording import Group, Occurrence, Recording, recordings, same_outcome, unservable
@@ -85,7 +85,7 @@ class Tape:
         self._paths: set[tuple[str, ...]] = {()}
         self._wide: dict[str, dict[str, Recording]] = {}
         self._slots: dict[str, _Slot] = {}
-        self._claims: dict[str, Claim] = {}
+        self._claims: dict[Slot, Claim] = {}
         self._translated: dict[tuple[str, ...], tuple[str, ...]] = {(): ()}
         self._counts = Occurrences()
         self._numbers: dict[str, int] = {}
@@ -189,15 +189,15 @@ class Tape:
 
     def claim(self, call: CallView) -> Claim:
         """The claim of a call: the one that it has, else a new one. Never two for one ref."""
-        known = self._claims.get(call.ref)
+        place = slot, attempt = slot_of(call.ref)
+        known = self._claims.get(place)
         if known is not None:
             return known
-        slot, attempt = slot_of(call.ref)
         state = self._slots.get(slot)
         if state is None:
             state = self._slots[slot] = self._first_claim(slot, call)
         claim = replace(state.first, ref=call.ref) if attempt == 1 else self._later_claim(slot, state, call, attempt)
-        self._claims[call.ref] = claim
+        self._claims[place] = claim
         return claim
 
     def _later_claim(self, slot: str, state: "_Slot", call: CallView, attempt: int) -> Claim:
@@ -217,7 +217,7 @@ class Tape:
 
     def claim_of(self, ref: str) -> Claim | None:
         """The claim that was made for ``ref``, None when there is none. Changes nothing."""
-        return self._claims.get(ref)
+        return self._claims.get(slot_of(ref))
 
     def _first_claim(self, slot: str, call: CallView) -> _Slot:
         number = self._numbers[call.tool] = self._numbers.get(call.tool, 0) + 1
@@ -322,7 +322,7 @@ class Tape:
 
         For every call whose inside does not happen: served, static, generated, injected, or answered by an error.
         """
-        claim = self._claims.get(ref)
+        claim = self._claims.get(slot_of(ref))
         if claim is None or claim.recording is None:
             return ()
         covered: list[Recording] = []
@@ -338,7 +338,7 @@ class Tape:
         ``same`` is true when the recording was refused too and with an equal outcome (any, where none is given):
         such a call is served by being rejected again.
         """
-        claim = self._claims.get(ref)
+        claim = self._claims.get(slot_of(ref))
         recording = claim.recording if claim else None
         if recording is None or recording.outcome is None:
             return Rejection(recording, False)
@@ -358,7 +358,7 @@ class Tape:
                 base_config(self.policy.config_for(occurrence.first.tool)), HistoryConfig
             ):
                 slot = occurrence.claimed
-                left += [r for n, r in enumerate(occurrence.attempts[1:], 2) if f"{slot}#{n}" not in self._claims]
+                left += [r for n, r in enumerate(occurrence.attempts[1:], 2) if Slot(slot, n) not in self._claims]
         return left
 
     def exhausted(self) -> bool:
