@@ -32,13 +32,13 @@ def fidelity(comparison: Comparison, ledger: Sequence[LedgerRow], *, compared: i
     if comparison.divergence is not None:
         return Fidelity(
             kind=FidelityKind.DIVERGED,
-            reasons=tuple(_text(row) for row in [*broken, *unused]),
+            reasons=tuple(_text(row) for row in broken or unused),
             divergence=comparison.divergence,
         )
     if broken or unused:
         return Fidelity(
             kind=FidelityKind.DIVERGED,
-            reasons=tuple(_text(row) for row in [*broken, *unused]),
+            reasons=tuple(_text(row) for row in broken or unused),
             divergence=_from_row((broken or unused)[0]),
         )
     doubts = list(_doubts(ledger))

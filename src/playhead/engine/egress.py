@@ -11,10 +11,10 @@ none it returns at once.
 import ipaddress
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, cast
 
 from playhead.errors import EgressBlockedError
 
@@ -96,10 +96,8 @@ def _target(event: str, args: tuple[Any, ...]) -> tuple[str, int | str] | None:
         return str(host), (args[1] if len(args) > 1 else None) or "lookup"
     if event not in _NETWORK_EVENTS or len(args) < 2:
         return None
-    address = args[1]
-    if not isinstance(address, tuple) or len(address) < 2:
-        return None
-    return str(address[0]), address[1]
+    address = cast("tuple[Any, ...]", args[1] if isinstance(args[1], tuple) else ())
+    return (str(address[0]), address[1]) if len(address) > 1 else None
 
 
 def _is_address(host: str) -> bool:
@@ -112,9 +110,9 @@ def _is_address(host: str) -> bool:
 
 def _program(event: str, args: tuple[Any, ...]) -> str:
     if event == "subprocess.Popen":
-        command = args[1] if len(args) > 1 else args[0]
-        first = command[0] if isinstance(command, list | tuple) and command else args[0] or command
-        return str(first)
+        executable, command = args[0], args[1] if len(args) > 1 else None
+        first = cast("Sequence[Any]", command)[0] if isinstance(command, list | tuple) else command
+        return str(executable or first)
     return str(args[0]) if args else event
 
 
@@ -126,7 +124,7 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
 
 
 @contextmanager
-def guarded(guard: EgressGuard) -> Iterator[EgressGuard]:
+def guarded(guard: EgressGuard) -> Generator[EgressGuard]:
     """Keeps ``guard`` active for the block."""
     if not _installed.is_set():
         _installed.set()
@@ -139,7 +137,7 @@ def guarded(guard: EgressGuard) -> Iterator[EgressGuard]:
 
 
 @contextmanager
-def model_traffic() -> Iterator[None]:
+def model_traffic() -> Generator[None]:
     """Marks the calling context as inside a live model call, whose connections pass."""
     token = _inside_model_call.set(True)
     with _counting:
@@ -153,7 +151,7 @@ def model_traffic() -> Iterator[None]:
 
 
 @contextmanager
-def own_traffic() -> Iterator[None]:
+def own_traffic() -> Generator[None]:
     """Marks connections that playhead itself makes (a model for the llm policy, a remote store)."""
     token = _own_traffic.set(True)
     try:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead.core.canonical import from_stored
+from playhead.core.protocol.shape import is_object
 from playhead.core.values import JSON, Origin, Session
 from playhead.errors import EntryPointError, RefusedError
 
@@ -146,7 +147,7 @@ def bind_inputs(target: Any, inputs: Inputs) -> tuple[list[Any], dict[str, Any]]
         signature = inspect.signature(target)
     except (TypeError, ValueError):
         return [inputs.value], {}
-    if inputs.session.origin is not Origin.IMPORT and isinstance(inputs.value, dict):
+    if inputs.session.origin is not Origin.IMPORT and is_object(inputs.value):
         return _by_name(signature, target, dict(inputs.value))
     return _imported(signature, target, inputs)
 
@@ -178,7 +179,7 @@ def _by_name(signature: inspect.Signature, target: Any, values: dict[str, Any]) 
 
 def _imported(signature: inspect.Signature, target: Any, inputs: Inputs) -> tuple[list[Any], dict[str, Any]]:
     value, parameters = inputs.value, signature.parameters
-    turns = value.get("turns") if isinstance(value, dict) and set(value) == {"turns"} else None
+    turns = value.get("turns") if is_object(value) and set(value) == {"turns"} else None
     kwargs: dict[str, Any] = {}
     if "system_prompt" in parameters:
         kwargs["system_prompt"] = inputs.system_prompt

@@ -4,7 +4,7 @@ The layer is pydantic-ai's, an extra; nothing here is imported before a policy a
 """
 
 import importlib.util
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -116,7 +116,7 @@ def _dialogue(config: LLMConfig, request: ToolRequest) -> Generator[list[Any], A
 
 
 @contextmanager
-def _translated(tool: str) -> Iterator[None]:
+def _translated(tool: str) -> Generator[None]:
     try:
         yield
     except Exception as error:

@@ -1,7 +1,7 @@
 """What a replay will do, and whether it may: everything that can be refused before the agent starts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from playhead.core.decide import policy_warnings
 from playhead.core.override import check_override
@@ -18,6 +18,7 @@ from playhead.core.policy import (
     ToolConfig,
     ToolPolicy,
 )
+from playhead.core.protocol.shape import obj, objects
 from playhead.core.requests import ReplayCreateRequest
 from playhead.core.values import (
     JSON,
@@ -129,7 +130,8 @@ def plan_replay(
         reasons += check_override(request.override, turns=len(baseline.turns))
     if reasons:
         raise RefusedError(reasons[0], hint=_hint(reasons), reasons=reasons)
-    known, schemas = _known_tools(nodes)
+    schemas = {name: tool.get("parameters") for name, tool in offered_tools(nodes).items()}
+    known = {n.call.tool for n in nodes if n.call is not None} | set(schemas)
     fork = _is_fork(policy, request, baseline, version)
     return Plan(
         baseline=baseline,
@@ -201,7 +203,7 @@ def _version_reasons(
     able = can.get("overrides")
     if request.override is not None and able is not None:
         for field in request.override.model_dump(exclude_none=True):
-            if able is False or (isinstance(able, dict) and able.get(field) is False):
+            if able is False or obj(able).get(field) is False:
                 reasons.append(f"/override/{field}: this agent version cannot apply it")
     return reasons
 
@@ -259,17 +261,14 @@ def _is_fork(policy: ToolPolicy, request: ReplayCreateRequest, baseline: Session
     return version is not None and baseline.agent_version is not None and version.id != baseline.agent_version
 
 
-def _known_tools(nodes: Sequence[Node]) -> tuple[set[str], dict[str, JSON]]:
-    """Names of all tools the baseline offered or called, and the parameter schemas of those offered."""
-    schemas: dict[str, JSON] = {}
-    called: set[str] = set()
+def offered_tools(nodes: Sequence[Node]) -> dict[str, dict[str, JSON]]:
+    """The tools that the recorded model calls offered, by name: description, parameters, output schema."""
+    found: dict[str, dict[str, JSON]] = {}
     for node in nodes:
-        if node.call is not None:
-            called.add(node.call.tool)
-        if node.kind is NodeKind.MODEL_CALL and isinstance(node.inputs, dict):
-            for tool in node.inputs.get("tools") or ():
-                schemas[tool.get("name", "")] = tool.get("parameters")
-    return called | set(schemas), schemas
+        if node.kind is NodeKind.MODEL_CALL:
+            for tool in objects(obj(node.inputs).get("tools")):
+                found[str(tool.get("name"))] = tool
+    return found
 
 
 def _unservable(nodes: Sequence[Node]) -> tuple[tuple[str, str], ...]:
@@ -298,8 +297,3 @@ def _notes(
 def _was_faithful(store: Store, baseline: Session) -> bool:
     page = store.replays.find(baseline_session_id=baseline.id, limit=100)
     return any(r.fidelity is not None and r.fidelity.kind is FidelityKind.FAITHFUL for r in page.items)
-
-
-def with_version(replay: Replay, version: AgentVersion) -> Replay:
-    """The replay, bound to a version that was registered for it."""
-    return replace(replay, agent_version=version.id)

@@ -235,6 +235,11 @@ def default_recorder() -> Recorder:
     return _default.recorder
 
 
+def current_recorder() -> Recorder | None:
+    """The recorder of this process, if there is one already."""
+    return _default.recorder
+
+
 def use_recorder(recorder: Recorder | None) -> Recorder | None:
     """Makes ``recorder`` the one of this process; gives the one before."""
     with _default.lock:

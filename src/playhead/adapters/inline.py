@@ -1,0 +1,108 @@
+"""`playhead.replay(...)`: a replay in this process, for notebooks and tests."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from playhead.adapters.installation import install, installed, uninstall
+from playhead.core.policy import ModelPolicy, ReplayOverride, ToolPolicy
+from playhead.core.policy_json import parse_model_policy, parse_override, parse_policy
+from playhead.core.requests import ReplayCreateRequest
+from playhead.core.values import RunSpec
+from playhead.engine.client import Client
+from playhead.engine.clock import SYSTEM_CLOCK, SYSTEM_IDS
+from playhead.engine.entry import load
+from playhead.engine.project import current_recorder, find_project
+from playhead.engine.recorder import Recorder
+from playhead.engine.replay import ReplayResult, execute, failed
+from playhead.errors import PlayheadError, RefusedError
+from playhead.store.ports import Store
+
+
+def replay(
+    baseline: str = "last",
+    *,
+    agent: Any = None,
+    tool_policy: ToolPolicy | Mapping[str, Any] | str | None = None,
+    model_policy: ModelPolicy | Mapping[str, Any] | str | None = None,
+    override: ReplayOverride | Mapping[str, Any] | str | None = None,
+    label: str | None = None,
+    force: bool = False,
+    store: Store | None = None,
+    recorder: Recorder | None = None,
+) -> ReplayResult:
+    """Re-runs a recorded session here and gives the settled replay.
+
+    Without anything said, tools are answered by the recording and a call that it does not hold stops the replay;
+    nothing live runs. The guard binds what belongs to the replay, not the rest of the process.
+
+    Args:
+        baseline: session id, a unique piece of one, or ``last``.
+        agent: what to run: a function, an agent object, or ``module:name``; left out, the recorded entry point.
+        tool_policy: a `ToolPolicy`, its JSON, or the text of that.
+        model_policy: ``{"type": "history"}`` answers the model from the recording too.
+        override: the one thing to change.
+        store: an opened store, else the project's.
+
+    Raises:
+        RefusedError: preflight said no. PolicyError: a policy or override that is not valid.
+    """
+    project = find_project()
+    known = current_recorder()
+    own = store is None and known is None
+    used = store or (known.store if known is not None else project.open_store())
+    writes = recorder or (known if known is not None and known.store is used else project.recorder(used))
+    if known is not None:
+        known.flush()
+    client = Client(used, project)
+    request = ReplayCreateRequest(
+        baseline_session_id=baseline,
+        tool_policy=parse_policy(tool_policy) if tool_policy is not None else None,
+        model_policy=parse_model_policy(model_policy) if model_policy is not None else None,
+        override=parse_override(override) if override is not None else None,
+        label=label,
+        force=force,
+    )
+    try:
+        return _run(client, request, agent, writes)
+    finally:
+        if writes is not recorder and writes is not known:
+            writes.close()
+        if own:
+            used.close()
+
+
+def _run(client: Client, request: ReplayCreateRequest, agent: Any, recorder: Recorder) -> ReplayResult:
+    plan = client.replays.plan(request, inline=True)
+    target = load(agent) if isinstance(agent, str) else agent
+    if target is None:
+        target = _recorded(plan.run_spec)
+    stored = client.store.replays.create(plan.replays(SYSTEM_CLOCK, SYSTEM_IDS)[0])
+    was_installed = installed()
+    install()
+    try:
+        settled, session = execute(
+            plan, stored, target, store=client.store, recorder=recorder, writer=client.replays.writer,
+            model_hosts=frozenset(client.project.settings.model_endpoints),
+        )  # fmt: skip
+    except PlayheadError as error:
+        client.store.replays.save(failed(client.store.replays.get(stored.id), error))
+        raise
+    finally:
+        if not was_installed:
+            uninstall()
+    return ReplayResult(
+        replay=settled.replay,
+        baseline=plan.baseline,
+        session=session,
+        comparison=settled.comparison,
+        warnings=plan.warnings,
+        notes=plan.notes,
+    )
+
+
+def _recorded(spec: RunSpec | None) -> Any:
+    if spec is None or spec.entry_point is None:
+        raise RefusedError(
+            "the session names no entry point to run", hint="pass the agent: playhead.replay(..., agent=my_agent)"
+        )
+    return load(spec.entry_point, spec.working_dir)

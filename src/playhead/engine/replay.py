@@ -1,0 +1,219 @@
+"""Re-runs a recorded session: makes the replay's state, starts the agent inside it, settles what came of it."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+from playhead.core.compare import Comparison
+from playhead.core.override import OverriddenInputs, override_inputs
+from playhead.core.policy import HistoryConfig, HistoryModel
+from playhead.core.tape import Tape
+from playhead.core.values import (
+    JSON,
+    ErrorInfo,
+    Fidelity,
+    LedgerRow,
+    Node,
+    OutcomeKind,
+    Replay,
+    ReplayStatus,
+    Session,
+)
+from playhead.engine.answers import RecordedAnswers
+from playhead.engine.boundary import SessionScope
+from playhead.engine.clock import SYSTEM_CLOCK, Clock
+from playhead.engine.context import belongs_to, replaying
+from playhead.engine.egress import EgressGuard, guarded
+from playhead.engine.entry import Inputs, start
+from playhead.engine.models import ToolWriter
+from playhead.engine.preflight import Plan, offered_tools
+from playhead.engine.recorder import Recorder
+from playhead.engine.replaying import ReplayState
+from playhead.engine.settle import Settled, error_info, settle, unproven
+from playhead.errors import PlayheadError, PolicyError, ReplayStop
+from playhead.store.ports import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayResult:
+    """A settled inline replay: the stored replay, both sessions, and the comparison."""
+
+    replay: Replay
+    baseline: Session
+    session: Session
+    comparison: Comparison
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return self.replay.id
+
+    @property
+    def status(self) -> ReplayStatus:
+        return self.replay.status
+
+    @property
+    def fidelity(self) -> Fidelity:
+        return self.replay.fidelity or unproven("the replay never settled")
+
+    @property
+    def ledger(self) -> tuple[LedgerRow, ...]:
+        return self.replay.ledger
+
+    @property
+    def error(self) -> ErrorInfo | None:
+        """Why the replay failed; an agent's own failure is the session's error, not this one."""
+        return self.replay.error
+
+    @property
+    def output(self) -> JSON:
+        """The result session's output, in stored form."""
+        return self.session.output
+
+
+def make_state(
+    plan: Plan, replay: Replay, store: Store, *, recorder: Recorder, writer: ToolWriter | None
+) -> ReplayState:
+    """Loads the tape, once, so that no decision needs I/O."""
+    secrets = recorder.secrets
+    tape = Tape.build(plan.nodes, plan.policy, secrets=secrets, redact=lambda value: secrets.redact(value).value)
+    offered = offered_tools(plan.nodes)
+    return ReplayState(
+        tape=tape,
+        baseline=plan.baseline,
+        replay_id=replay.id,
+        policy=plan.policy,
+        model_policy=plan.model_policy,
+        answers=_answers(plan, tape),
+        override=plan.override,
+        widen=lambda tool, config: _newest(store, plan.baseline, tool, config),
+        writer=writer,
+        examples=lambda tool: _examples(plan.nodes, tool),
+        output_schemas={n: t["output_schema"] for n, t in offered.items() if t.get("output_schema") is not None},
+        parameters={name: tool.get("parameters") for name, tool in offered.items()},
+    )
+
+
+def _answers(plan: Plan, tape: Tape) -> RecordedAnswers | None:
+    if not isinstance(plan.model_policy, HistoryModel):
+        return None
+    return RecordedAnswers(plan.nodes, tape, plan.baseline, on_miss=plan.model_policy.on_miss)
+
+
+def _newest(store: Store, baseline: Session, tool: str, config: HistoryConfig) -> Sequence[Node]:
+    return store.sessions.newest_calls(tool, agent=baseline.agent) if config.scope == "agent" else ()
+
+
+def _examples(nodes: Sequence[Node], tool: str) -> list[tuple[JSON, JSON]]:
+    return [
+        (n.call.arguments, n.outcome.value)
+        for n in nodes
+        if n.call is not None and n.call.tool == tool and n.outcome is not None and n.outcome.kind is OutcomeKind.VALUE
+    ]
+
+
+def execute(
+    plan: Plan,
+    replay: Replay,
+    target: Any,
+    *,
+    store: Store,
+    recorder: Recorder,
+    writer: ToolWriter | None = None,
+    model_hosts: frozenset[str] = frozenset(),
+    whole_process: bool = False,
+    clock: Clock = SYSTEM_CLOCK,
+) -> tuple[Settled, Session]:
+    """Runs one replay in this process, from the top to settlement, and saves it.
+
+    Args:
+        model_hosts: hosts that count as model endpoints beside those that a model call reaches by itself.
+        whole_process: the guard binds every thread (a process made for this replay), else this context's.
+
+    Raises:
+        PlayheadError: only for what went wrong before the agent started; everything later is in the replay.
+    """
+    replay = replace(replay, status=ReplayStatus.RUNNING, started_at=clock.now())
+    store.replays.save(replay)
+    state = make_state(plan, replay, store, recorder=recorder, writer=writer)
+    given = _inputs(plan)
+    inputs = Inputs(plan.baseline, given.inputs)
+    rows: list[LedgerRow] = []
+    with ExitStack() as stack:
+        stack.enter_context(replaying(state))
+        level = _guard(stack, plan, state, rows, model_hosts, whole_process)
+        scope = SessionScope(plan.baseline.agent, recorder=recorder, version=replay.agent_version)
+        try:
+            _run(scope, state, given, lambda: start(target, inputs))
+        except KeyboardInterrupt:
+            store.replays.save(replace(replay, status=ReplayStatus.CANCELED, ended_at=clock.now()))
+            raise
+    recorder.flush()
+    result = store.sessions.get(state.sessions[0])
+    settled = settle(
+        replay, state, plan.baseline, plan.nodes, result, store.sessions.nodes(result.id),
+        fork=plan.fork, guard=level, extra=rows, clock=clock,
+    )  # fmt: skip
+    store.replays.save(settled.replay)
+    return settled, result
+
+
+def _inputs(plan: Plan) -> OverriddenInputs:
+    """What the agent starts with. Where the inputs show no prompt, a framework's boundary replaces its own."""
+    try:
+        return override_inputs(plan.override, plan.baseline.inputs)
+    except PolicyError:
+        return OverriddenInputs(inputs=plan.baseline.inputs)
+
+
+def _run(scope: SessionScope, state: ReplayState, given: OverriddenInputs, agent: Callable[[], Any]) -> None:
+    """Runs the agent inside its session. What it raises is its own result; what we latched is in the state."""
+    try:
+        with scope as active:
+            if active is not None and given.effective is not None:
+                active.effective_prompt = given.effective
+                state.override_hits["prompt"] += given.changed
+            scope.output = agent()
+    except ReplayStop as stop:
+        if state.latch is None:
+            raise stop.error from stop
+    except Exception:  # noqa: BLE001 - the agent's own failure, kept in its session by the boundary
+        return
+
+
+def _guard(
+    stack: ExitStack, plan: Plan, state: ReplayState, rows: list[LedgerRow], hosts: frozenset[str], whole: bool
+) -> str:
+    """Puts the guard up when no tool can go live; gives the level that the ledger names."""
+    if plan.live_tools:
+        return "none: live tools are allowed"
+    live_model = not isinstance(plan.model_policy, HistoryModel) or plan.model_policy.on_miss == "live"
+    guard = EgressGuard(
+        allow_models=live_model,
+        allow_hosts=hosts if live_model else frozenset(),
+        applies=None if whole else lambda: belongs_to(state),
+        on_block=lambda host: rows.append(LedgerRow(kind="egress", by="blocked", detail=host)),
+        on_process=lambda name: rows.append(
+            LedgerRow(kind="note", by="note", detail=f"started {name}, which the guard inside Python does not bind")
+        ),
+    )
+
+    def latched(_: ReplayStop) -> None:
+        guard.latched = True
+
+    state.on_latch = latched
+    stack.enter_context(guarded(guard))
+    return "python"
+
+
+def failed(replay: Replay, error: PlayheadError, clock: Clock = SYSTEM_CLOCK) -> Replay:
+    """The replay, failed before or outside its run."""
+    return replace(
+        replay,
+        status=ReplayStatus.FAILED,
+        error=error_info(error),
+        ended_at=clock.now(),
+        fidelity=replay.fidelity or unproven("the replay did not run to its end"),
+    )
