@@ -11,8 +11,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple, TypeAlias
+from typing import IO, Any, NamedTuple, TypeAlias
 
+from playhead.core.assemble.shapes import is_list
 from playhead.core.canonical import parse_json
 from playhead.core.values import JSON
 from playhead.errors import UsageError
@@ -122,7 +123,7 @@ def _is_text(head: bytes) -> bool:
 
 
 def _unpacked(raw: IO[bytes]) -> io.BufferedReader:
-    stream = io.BufferedReader(raw, _CHUNK)  # type: ignore[arg-type]
+    stream: Any = io.BufferedReader(raw, _CHUNK)  # type: ignore[arg-type]
     for _ in range(_LAYERS):
         magic = stream.peek(4)[:4]
         if magic[:2] == b"\x1f\x8b":
@@ -203,7 +204,7 @@ class _Text:
         return Document(file=self._name, position=position, value=value, text=text, size=len(text))
 
     def _alone(self, value: JSON, text: bytes) -> Iterator[Piece]:
-        if isinstance(value, list) and value and not self._is_whole(value[0]):
+        if is_list(value) and value and not self._is_whole(value[0]):
             share = len(text) // len(value)
             for index, element in enumerate(value):
                 yield Document(file=self._name, position=f"/{index}", value=element, size=share)

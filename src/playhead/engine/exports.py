@@ -8,13 +8,14 @@ payloads, so a long dialogue is written once. Only one page of nodes is in memor
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from playhead.core import codec
+from playhead.core.assemble.shapes import is_list, is_object
 from playhead.core.canonical import NoKeyError, digest
 from playhead.core.values import JSON, Node, NodeKind, Session, Verdict
 from playhead.engine.clock import SYSTEM_CLOCK, Clock
@@ -52,7 +53,7 @@ def find_ids(store: Store, query: SessionQuery) -> list[str]:
 
 
 @contextmanager
-def written_whole(path: str | Path) -> Iterator[IO[bytes]]:
+def written_whole(path: str | Path) -> Generator[IO[bytes]]:
     """A file that appears under its name, readable by its owner alone, once everything is in it; else not at all."""
     target = Path(path)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # made with mode 0600
@@ -149,10 +150,10 @@ class _Block:
         value = codec.dump(node)
         if self._redact is not None:
             value = self._redact(value)
-        if node.kind is NodeKind.MODEL_CALL and isinstance(inputs := value.get("inputs"), dict):
+        if node.kind is NodeKind.MODEL_CALL and is_object(inputs := value.get("inputs")):
             value["inputs"] = self._pointed(inputs)
             outcome = value.get("outcome")
-            if outcome is not None and isinstance(outcome.get("value"), dict):
+            if outcome is not None and is_object(outcome.get("value")):
                 name = self._payload(outcome["value"])
                 if name is not None:
                     value["outcome"] = {**outcome, "value": {"$d": name}}
@@ -163,9 +164,9 @@ class _Block:
     def _pointed(self, inputs: dict[str, JSON]) -> dict[str, JSON]:
         made = dict(inputs)
         messages, tools = made.get("messages"), made.get("tools")
-        if isinstance(messages, list) and messages and (names := self._messages(messages)) is not None:
+        if is_list(messages) and messages and (names := self._messages(messages)) is not None:
             made["messages"] = {"$list": names}
-        if isinstance(tools, list) and tools and (name := self._payload(tools)) is not None:
+        if is_list(tools) and tools and (name := self._payload(tools)) is not None:
             made["tools"] = {"$d": name}
         return made
 
@@ -235,7 +236,7 @@ def _chat(session: Session, nodes: Sequence[Node], left_out: list[str]) -> JSON:
         left_out.append(f"session {session.id}: model calls of agents other than that of the last call")
     last = models[-1]
     messages = list(last.inputs["messages"])
-    if last.outcome is not None and isinstance(last.outcome.value, dict):
+    if last.outcome is not None and is_object(last.outcome.value):
         messages.append(last.outcome.value)
     messages += [
         _result(n) for n in nodes if n.call is not None and n.call.model_call == last.id and n.outcome is not None
@@ -265,10 +266,10 @@ def _text(value: JSON) -> str:
     return value if isinstance(value, str) else codec.encode(value).decode("utf-8", "surrogatepass")
 
 
-def _to_chat(message: JSON, session_id: str, left_out: list[str]) -> JSON:
-    parts = message["parts"]
+def _to_chat(message: dict[str, Any], session_id: str, left_out: list[str]) -> JSON:
+    parts: list[dict[str, Any]] = message["parts"]
     if message["role"] == "tool":
-        part = next((p for p in parts if p["type"] == "tool_result"), {})
+        part = next(p for p in parts if p["type"] == "tool_result")
         return {
             "role": "tool",
             "tool_call_id": part.get("id"),
@@ -296,6 +297,6 @@ def _to_chat(message: JSON, session_id: str, left_out: list[str]) -> JSON:
 
 
 def _arguments(arguments: JSON) -> str:
-    if isinstance(arguments, dict) and set(arguments) == {"$invalid"}:
+    if is_object(arguments) and set(arguments) == {"$invalid"}:
         return arguments["$invalid"]
     return codec.encode(arguments).decode("utf-8", "surrogatepass")

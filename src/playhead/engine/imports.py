@@ -11,12 +11,15 @@ from playhead.core.assemble.records import Note, Record, RecordError, Settings, 
 from playhead.core.assemble.restore import combined, restore
 from playhead.core.assemble.session import Assembled, assemble
 from playhead.core.assemble.tally import Tally, tally_of
-from playhead.core.values import AgentVersion, Node, Replay, Session, Verdict
+from playhead.core.assemble.transcript import continues
+from playhead.core.assemble.usage import add_cost
+from playhead.core.values import AgentVersion, Node, NodeKind, Origin, Replay, Session, Verdict
 from playhead.engine.documents import Document
 from playhead.engine.import_report import ImportReport
+from playhead.engine.pricing import price
 from playhead.errors import ConflictError, NotFoundError
 from playhead.store.content import content_digest
-from playhead.store.ports import PutResult, SessionPort, Store
+from playhead.store.ports import PutResult, SessionPort, SessionQuery, Store
 
 GROUP_LIMIT = 1000
 OnExists: TypeAlias = Literal["merge", "skip", "fail"]
@@ -28,6 +31,7 @@ class Plan:
 
     runs: Sequence[tuple[Trace, Sequence[Record]]]
     identity: Trace | None = None
+    warnings: Sequence[Note] = ()
 
     @property
     def trace(self) -> Trace:
@@ -51,6 +55,19 @@ class NativePlan:
 Planned: TypeAlias = "Plan | NativePlan | Note"
 
 
+class PlainReader:
+    """What a reader does that keeps nothing between documents."""
+
+    def end_of_file(self, file: str) -> Iterable[Planned]:
+        return ()
+
+    def damaged(self, note: Note) -> Note | None:
+        return note
+
+    def close(self) -> Iterable[Planned]:
+        return ()
+
+
 class Reader(Protocol):
     """Reads one format. It may keep what belongs together until more of it comes, in bounded memory."""
 
@@ -63,6 +80,10 @@ class Reader(Protocol):
         ...
 
     def end_of_file(self, file: str) -> Iterable[Planned]: ...
+
+    def damaged(self, note: Note) -> Note | None:
+        """A place of the file cannot be read. Gives back the error to report, None when it is reported already."""
+        ...
 
     def close(self) -> Iterable[Planned]:
         """Everything that is still kept."""
@@ -92,6 +113,7 @@ class Importing:
 
     def __init__(self, store: Store, options: ImportOptions) -> None:
         self.report = ImportReport(dry_run=options.dry_run)
+        self._store = store
         self._sessions: SessionPort = store.sessions
         self._options = options
         self._seen: dict[str, tuple[str, Tally]] = {}  # sessions that may come again in this import
@@ -144,7 +166,10 @@ class Importing:
         made = self._made(plan, stored)
         if not self._wanted(made.session):
             return
-        self._count(format, self._write(made, stored), made.tally, made.notes)
+        warnings = plan.warnings if isinstance(plan, Plan) else ()
+        self._count(format, self._write(made, stored), made.tally, (*warnings, *made.notes))
+        if isinstance(plan, NativePlan) and not self._options.dry_run:
+            self._replays(plan)
         limit = self._options.limit
         if limit is not None and self.report.sessions >= limit:
             self.report.stopped = True
@@ -157,21 +182,57 @@ class Importing:
             except NotFoundError:
                 return None
         trace = plan.trace
-        return self._sessions.by_external(trace.format, trace.instance, trace.external_id)
+        known = self._sessions.by_external(trace.format, trace.instance, trace.external_id)
+        return known or self._grown(trace)
+
+    def _grown(self, trace: Trace) -> Session | None:
+        """The stored transcript that this one, from the same file, begins with: a log that has grown."""
+        source = trace.metadata.get("source_file")
+        if source is None or trace.transcript is None:
+            return None
+        query = SessionQuery(origins=(Origin.IMPORT,), metadata={"source_file": source})
+        for session in self._sessions.find(query).items:
+            if session.imported is None or session.imported.format != trace.format:
+                continue
+            models = [n for n in self._sessions.nodes(session.id) if n.kind is NodeKind.MODEL_CALL and n.outcome]
+            if (
+                models
+                and models[-1].outcome
+                and continues(trace.transcript, models[-1].inputs, models[-1].outcome.value)
+            ):
+                return session
+        return None
+
+    def _replays(self, plan: NativePlan) -> None:
+        """The replays that came with a session, unless they are here."""
+        for replay in plan.replays:
+            try:
+                self._store.replays.get(replay.id)
+            except NotFoundError:
+                self._store.replays.create(replay)
+
+    def _with_version(self, plan: NativePlan) -> Session:
+        """The session, with the agent version that came with it under the id that it has in this store."""
+        if plan.version is None or self._options.dry_run:
+            return plan.session
+        return replace(plan.session, agent_version=self._store.agents.register(plan.version).id)
 
     def _made(self, plan: Plan | NativePlan, stored: Session | None) -> Assembled:
         if isinstance(plan, NativePlan):
             return Assembled(
-                session=plan.session, nodes=tuple(plan.nodes), verdicts=tuple(plan.verdicts), tally=tally_of(plan.nodes)
+                session=self._with_version(plan),
+                nodes=tuple(plan.nodes),
+                verdicts=tuple(plan.verdicts),
+                tally=tally_of(plan.nodes),
             )
         if stored is None:
-            return assemble(plan.runs, self._options.settings, identity=plan.identity)
+            return _priced(assemble(plan.runs, self._options.settings, identity=plan.identity))
         verdicts = self._sessions.verdicts(stored.id)
         runs = plan.runs
         if not plan.trace.whole:
             runs = combined(restore(stored, self._sessions.nodes(stored.id), verdicts), plan.runs)
         made = assemble(runs, self._options.settings, identity=plan.identity, keep_id=stored.id)
-        return _carried(made, stored, verdicts, moved=plan.trace.transcript is not None)
+        return _carried(_priced(made), stored, verdicts)
 
     def _wanted(self, session: Session) -> bool:
         options = self._options
@@ -208,15 +269,31 @@ class Importing:
             self.report.warnings.add(note)
 
 
-def _carried(made: Assembled, stored: Session, verdicts: Sequence[Verdict], *, moved: bool) -> Assembled:
+def _priced(made: Assembled) -> Assembled:
+    """Costs that the source does not tell, from the price table."""
+    nodes = tuple(_priced_node(n) for n in made.nodes)
+    cost = add_cost(n.model.cost for n in nodes if n.model is not None)
+    made.tally.cost = cost
+    return replace(made, nodes=nodes, session=replace(made.session, cost=cost))
+
+
+def _priced_node(node: Node) -> Node:
+    model = node.model
+    if model is None or model.cost is not None or model.usage is None:
+        return node
+    cost = price(model.usage, model.served or model.requested, model.provider)
+    return node if cost is None else replace(node, model=replace(model, cost=cost))
+
+
+def _carried(made: Assembled, stored: Session, verdicts: Sequence[Verdict]) -> Assembled:
     """What people added to the stored session stays: tags, metadata, other evaluators' verdicts.
 
-    A session keeps the place where it was first found, unless that is a ``moved`` transcript.
+    A session keeps the place where it was first found, as long as it has the same identity.
     """
     session = made.session
     tags = stored.tags + tuple(t for t in session.tags if t not in stored.tags)
     imported = session.imported
-    if imported is not None and stored.imported is not None:
+    if imported is not None and stored.imported is not None and imported.external_id == stored.imported.external_id:
         imported = replace(imported, file=stored.imported.file, position=stored.imported.position)
     own = {(v.evaluator, v.name) for v in made.verdicts}
     return replace(
@@ -272,13 +349,13 @@ def by_conversation(plans: Iterable[Planned]) -> Iterator[Planned]:
             groups.setdefault((trace.format, owner, named), []).append(plan)
     for (format, owner, named), held in groups.items():
         runs = [run for plan in held for run in plan.runs]
+        warnings = [note for plan in held for note in plan.warnings]
         if len(runs) > GROUP_LIMIT:
             message = f"conversation {named!r} has {len(runs):,} traces, the limit is {GROUP_LIMIT:,}"
             yield Note(code="too_large", message=message, external_id=named)
             continue
-        yield Plan(runs=runs, identity=Trace(
-            format=format, instance=owner, external_id=f"conversation:{named}", conversation=named,
-        ))  # fmt: skip
+        named_so = Trace(format=format, instance=owner, external_id=f"conversation:{named}", conversation=named)
+        yield Plan(runs=runs, identity=named_so, warnings=warnings)
 
 
 def _conversation(plan: Plan) -> str | None:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from playhead.core.assemble.records import Note, Settings
+from playhead.core.assemble.shapes import is_list, is_object
 from playhead.core.protocol.openai_chat import read_tool
 from playhead.core.values import JSON
-from playhead.engine.documents import Document, EndOfFile, Unreadable, files_of, read_file
+from playhead.engine.documents import Document, Unreadable, files_of, read_file
 from playhead.engine.import_report import ImportReport
 from playhead.engine.imports import (
     Importing,
@@ -139,9 +140,9 @@ def _tools(tools: str | Path | Sequence[JSON] | None) -> list[JSON] | None:
             listed = json.loads(Path(tools).read_bytes())
         except (OSError, ValueError) as error:
             raise UsageError(f"cannot read tools from {str(tools)!r}: {error}") from error
-    if isinstance(listed, dict):
+    if is_object(listed):
         listed = listed.get("tools")
-    if not isinstance(listed, list) or not all(isinstance(t, dict) for t in listed):
+    if not is_list(listed) or not all(is_object(t) for t in listed):
         raise UsageError("tools are a list of tool definitions in the form of the OpenAI API")
     return [read_tool(t) for t in listed]
 
@@ -166,7 +167,7 @@ class _Run:
                     unknown += not found
                 elif isinstance(piece, Unreadable):
                     self._unreadable(piece, seen)
-                elif isinstance(piece, EndOfFile):
+                else:
                     self._end(name, seen)
         except ImportStopped:
             return False
@@ -238,9 +239,8 @@ class _Run:
         note: Note | None = Note(
             code=piece.code, message=piece.message, file=piece.file, position=piece.position or None
         )
-        reader = self._readers.get(playhead_jsonl.NAME)
-        if note is not None and isinstance(reader, playhead_jsonl.PlayheadReader) and playhead_jsonl.NAME in seen:
-            note = reader.damaged(note)
+        for name in sorted(seen & set(self._readers)):
+            note = note and self._readers[name].damaged(note)
         if note is not None:
             self.importing.fail(min(seen, default="unknown"), note)
 

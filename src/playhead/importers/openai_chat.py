@@ -1,10 +1,11 @@
 """OpenAI chat transcripts: ``{"messages": [...], "model", "tools"}`` or a bare message list; a file or line each."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
 from playhead.core.assemble.records import RecordError, Trace
+from playhead.core.assemble.shapes import is_list, is_object
 from playhead.core.assemble.spelling import clean_name
 from playhead.core.assemble.transcript import read_messages, transcript_id, transcript_records
 from playhead.core.protocol.forms import PARAM_NAMES
@@ -12,7 +13,7 @@ from playhead.core.protocol.openai_chat import read_choice, read_tool
 from playhead.core.protocol.parts import stored
 from playhead.core.values import JSON
 from playhead.engine.documents import Document
-from playhead.engine.imports import Plan, Planned
+from playhead.engine.imports import PlainReader, Plan, Planned
 
 NAME = "openai_chat"
 
@@ -24,20 +25,20 @@ _PARAMS = frozenset({
 _READ = _PARAMS | {"messages", "model", "tools", "tool_choice", "id", "metadata"}
 
 
-class OpenAIChatReader:
+class OpenAIChatReader(PlainReader):
     """Every document is a session; nothing is kept between them."""
 
     def __init__(self, *, tools: Sequence[JSON] | None = None, instance: str = "", depth: int = 200) -> None:
         self._tools, self._instance, self._depth = tools, instance, depth
 
     def add(self, document: Document) -> Iterator[Planned]:
-        body: Any = document.value if isinstance(document.value, Mapping) else {"messages": document.value}
+        body: Any = document.value if is_object(document.value) else {"messages": document.value}
         raw = body.get("messages")
-        if not isinstance(raw, list) or not raw:
+        if not is_list(raw) or not raw:
             raise RecordError("undecodable", "no message list in it")
         own = body.get("id")
         messages = read_messages(raw, str(own or ""), self._depth)
-        tools = [read_tool(t) for t in body["tools"] if isinstance(t, dict)] if body.get("tools") else self._tools
+        tools = [read_tool(t) for t in body["tools"] if is_object(t)] if body.get("tools") else self._tools
         model = body.get("model")
         records = transcript_records(
             messages,
@@ -47,7 +48,7 @@ class OpenAIChatReader:
             params=_params(body),
             protocol=NAME,
         )
-        metadata = {k: stored(v) for k, v in body["metadata"].items()} if isinstance(body.get("metadata"), dict) else {}
+        metadata = {k: stored(v) for k, v in body["metadata"].items()} if is_object(body.get("metadata")) else {}
         if own is None and not document.position:
             metadata["source_file"] = document.file
         yield Plan(runs=((
@@ -64,12 +65,6 @@ class OpenAIChatReader:
             ),
             records,
         ),))  # fmt: skip
-
-    def end_of_file(self, file: str) -> Iterable[Planned]:
-        return ()
-
-    def close(self) -> Iterable[Planned]:
-        return ()
 
 
 def _params(body: Mapping[str, Any]) -> dict[str, JSON] | None:

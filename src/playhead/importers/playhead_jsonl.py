@@ -1,17 +1,18 @@
 """playhead's own export format: sessions come back with their ids, keys, marks and verdicts, checked by digests."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from playhead.core.assemble.records import Note, RecordError
+from playhead.core.assemble.shapes import is_object
 from playhead.core.canonical import NoKeyError, digest
 from playhead.core.codec import load
 from playhead.core.values import JSON, AgentVersion, Node, Replay, Session, Verdict
 from playhead.engine.documents import Document
 from playhead.engine.exports import FORMAT, VERSION
-from playhead.engine.imports import NativePlan, Planned
+from playhead.engine.imports import NativePlan, PlainReader, Planned
 from playhead.errors import FormatError
 
 NAME = "playhead"
@@ -42,7 +43,7 @@ class _File:
     open: _Open | None = None
 
 
-class PlayheadReader:
+class PlayheadReader(PlainReader):
     """Holds one session of a file at a time."""
 
     def __init__(self) -> None:
@@ -80,9 +81,6 @@ class PlayheadReader:
         elif held.expected is not None and held.seen < held.expected:
             message = f"the file is cut off: {held.seen} of {held.expected} sessions"
             yield Note(code="undecodable", message=message, file=file)
-
-    def close(self) -> Iterable[Planned]:
-        return ()
 
     def _cut(self, file: str, open: _Open) -> Note:
         session = open.session
@@ -179,14 +177,14 @@ def _resolved(node: JSON, payloads: Mapping[str, JSON]) -> JSON:
     """A node with its payloads in the places that `engine.exports` takes them from."""
     inputs, outcome = node.get("inputs"), node.get("outcome")
     changes: dict[str, JSON] = {}
-    if isinstance(inputs, dict):
+    if is_object(inputs):
         made = dict(inputs)
-        if isinstance(listed := made.get("messages"), dict) and set(listed) == {"$list"}:
+        if is_object(listed := made.get("messages")) and set(listed) == {"$list"}:
             made["messages"] = [_payload(d, payloads) for d in listed["$list"]]
-        if isinstance(tools := made.get("tools"), dict) and set(tools) == {"$d"}:
+        if is_object(tools := made.get("tools")) and set(tools) == {"$d"}:
             made["tools"] = _payload(tools["$d"], payloads)
         changes["inputs"] = made
-    if isinstance(outcome, dict) and isinstance(value := outcome.get("value"), dict) and set(value) == {"$d"}:
+    if is_object(outcome) and is_object(value := outcome.get("value")) and set(value) == {"$d"}:
         changes["outcome"] = {**outcome, "value": _payload(value["$d"], payloads)}
     return {**node, **changes}
 

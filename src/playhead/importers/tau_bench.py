@@ -1,20 +1,21 @@
 """tau-bench result files: a list of simulated conversations, each with its task, trial and reward."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
 from playhead.core.assemble.records import RecordError, Trace
+from playhead.core.assemble.shapes import is_list, is_object
 from playhead.core.assemble.transcript import read_messages, transcript_records
 from playhead.core.protocol.parts import stored
 from playhead.core.values import JSON, Verdict
 from playhead.engine.documents import Document
-from playhead.engine.imports import Plan, Planned
+from playhead.engine.imports import PlainReader, Plan, Planned
 
 NAME = "tau_bench"
 
 
-class TauBenchReader:
+class TauBenchReader(PlainReader):
     """Every simulation is a session, named by file, task and trial."""
 
     def __init__(self, *, tools: Sequence[JSON] | None = None, instance: str = "", depth: int = 200) -> None:
@@ -25,7 +26,7 @@ class TauBenchReader:
         name = f"{PurePath(document.file).stem}/{run.get('task_id')}/{run.get('trial', 0)}"
         if run.get("task_id") is None:
             raise RecordError("missing_id", "a simulation without task_id")
-        if not isinstance(run.get("traj"), list) or not run["traj"]:
+        if not is_list(run.get("traj")) or not run["traj"]:
             raise RecordError("undecodable", "no message list in traj", name)
         messages = read_messages(run["traj"], name, self._depth)
         yield Plan(runs=((
@@ -44,18 +45,12 @@ class TauBenchReader:
             transcript_records(messages, tools=self._tools, protocol="openai_chat"),
         ),))  # fmt: skip
 
-    def end_of_file(self, file: str) -> Iterable[Planned]:
-        return ()
-
-    def close(self) -> Iterable[Planned]:
-        return ()
-
 
 def _metadata(run: Mapping[str, Any]) -> dict[str, JSON]:
     """Task, trial, reward, and what the task expects, from which labels can be proposed."""
     info = run.get("info")
-    task = info.get("task") if isinstance(info, Mapping) else None
-    shown = task if isinstance(task, Mapping) else {}
+    task = info.get("task") if is_object(info) else None
+    shown = task if is_object(task) else {}
     found: dict[str, JSON] = {
         "task_id": run.get("task_id"),
         "trial": run.get("trial"),
@@ -63,7 +58,7 @@ def _metadata(run: Mapping[str, Any]) -> dict[str, JSON]:
         "instruction": shown.get("instruction"),
         "expected_actions": shown.get("actions"),
         "expected_outputs": shown.get("outputs"),
-        "user_cost": info.get("user_cost") if isinstance(info, Mapping) else None,
+        "user_cost": info.get("user_cost") if is_object(info) else None,
     }
     return {k: stored(v) for k, v in found.items() if v is not None}
 

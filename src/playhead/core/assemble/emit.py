@@ -144,6 +144,7 @@ class Emitter:
         facts, request = draft.record.tool, draft.request
         tool = request.name if request is not None else facts.tool if facts is not None else draft.record.name
         own = parse_emitted(structure(facts.arguments)) if facts is not None and facts.arguments is not None else None
+        empty: JSON = {}
         if request is not None:
             arguments = request.arguments
             if facts is not None and facts.tool != tool:
@@ -151,7 +152,7 @@ class Emitter:
             if own is not None and not same(own, arguments):
                 draft.attributes["executed_arguments"] = own
         else:
-            arguments = {} if own is None else own
+            arguments = empty if own is None else own
             if own is None:
                 draft.attributes["arguments_missing"] = True
         key, no_key = _key(tool, arguments)

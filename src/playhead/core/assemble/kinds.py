@@ -10,6 +10,7 @@ from typing import NamedTuple
 from playhead.core.assemble.draft import Draft
 from playhead.core.assemble.merge import absorb
 from playhead.core.assemble.records import Captured, Note, ToolFacts
+from playhead.core.assemble.shapes import is_object
 from playhead.core.assemble.spelling import json_value, same
 from playhead.core.assemble.usage import same_figures
 from playhead.core.values import JSON, NodeKind
@@ -148,7 +149,7 @@ def _inferred(draft: Draft, asked: dict[str, list[JSON]]) -> bool:
     elif record.input is not None:
         given = structure(record.input)
         wanted = asked.get(plain_tool(record.name), ())
-        if not isinstance(given, dict) or not any(same(given, w) for w in wanted):
+        if not is_object(given) or not any(same(given, w) for w in wanted):
             return False
         facts = ToolFacts(tool=record.name, arguments=record.input, result=record.output)
     else:

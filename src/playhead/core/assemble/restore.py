@@ -2,11 +2,12 @@
 once. What the assembler concluded (joins, marks, rebuilt calls, inferred kinds) is left behind and concluded again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from playhead.core.assemble.records import Captured, ModelFacts, Record, ToolFacts, Trace
-from playhead.core.values import JSON, ErrorInfo, Mark, Node, NodeKind, OutcomeKind, Session, Verdict
+from playhead.core.assemble.shapes import is_object
+from playhead.core.values import JSON, Cost, ErrorInfo, Mark, Node, NodeKind, OutcomeKind, Session, Verdict
 
 
 def restore(
@@ -48,7 +49,7 @@ def _record(node: Node) -> Record:
     failed = outcome is not None and outcome.kind is OutcomeKind.ERROR
     error = outcome.error if outcome is not None else None
     brief = node.attributes.get("source_error")
-    if isinstance(brief, Mapping):
+    if is_object(brief):
         failed, error = True, ErrorInfo(class_name=brief["class_name"], message=brief["message"])
     own_failure = outcome is not None and outcome.kind not in (OutcomeKind.VALUE, OutcomeKind.ERROR)
     call = node.call
@@ -71,7 +72,7 @@ def _record(node: Node) -> Record:
         input=_step_value(node.inputs) if is_step else None,
         output=_step_value(outcome.value) if is_step and outcome is not None and not failed else None,
         usage=node.model.usage if node.model is not None else None,
-        cost=node.model.cost if node.model is not None else None,
+        cost=node.model.cost if node.model is not None and _is_reported(node.model.cost) else None,
         agent=node.attributes.get("agent"),
         conversation=node.attributes.get("conversation"),
         scope=origin.scope,
@@ -81,6 +82,10 @@ def _record(node: Node) -> Record:
         partial=node.attributes.get("partial") is True,
         raw=origin.raw or {},
     )
+
+
+def _is_reported(cost: Cost | None) -> bool:
+    return cost is not None and cost.source == "reported"
 
 
 def _kind(node: Node) -> NodeKind:
@@ -137,7 +142,7 @@ def _tool(node: Node) -> ToolFacts:
 def _result(node: Node, mark: Mark) -> Captured | None:
     stored = node.attributes.get("stored")
     value = node.outcome.value if node.outcome is not None else None
-    if isinstance(stored, Mapping):
+    if is_object(stored):
         return Captured(value=stored.get("value", value), how=stored["how"], cut=stored.get("cut") is True)
     if mark is Mark.MISSING or value is None or node.attributes.get("result_from_view"):
         return None

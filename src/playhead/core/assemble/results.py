@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from playhead.core.assemble.draft import Draft
 from playhead.core.assemble.records import Captured, Record, Settings
+from playhead.core.assemble.shapes import is_object
 from playhead.core.assemble.spelling import (
     is_placeholder,
     json_value,
@@ -51,7 +52,7 @@ def _from_view(draft: Draft, view: JSON, is_error: bool, settings: Settings) -> 
     value = _decoded(draft, view, settings)
     request = draft.request
     kind = OutcomeKind.RESULT_ERROR if is_error else OutcomeKind.VALUE
-    if request is not None and isinstance(request.arguments, dict) and "$invalid" in request.arguments:
+    if request is not None and is_object(request.arguments) and "$invalid" in request.arguments:
         kind = OutcomeKind.INVALID_ARGS
     hint = kind is OutcomeKind.VALUE and reads_like_error(view)
     draft.outcome, draft.mark = Outcome(kind=kind, value=value, error_hint=hint), Mark.TEXT
@@ -62,7 +63,7 @@ def _from_record(draft: Draft, view: JSON, settings: Settings) -> None:
     facts = record.tool
     stored = facts.result if facts is not None else None
     failure = record.failure or (OutcomeKind.ERROR if record.failed else None)
-    if failure in (OutcomeKind.ERROR, OutcomeKind.RETRY):
+    if failure is OutcomeKind.ERROR or failure is OutcomeKind.RETRY:
         _failed(draft, record, failure, stored, view)
         return
     if failure is OutcomeKind.RESULT_ERROR and stored is None and record.error is not None:

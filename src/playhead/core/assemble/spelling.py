@@ -2,8 +2,9 @@
 
 import ast
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
+from playhead.core.assemble.shapes import is_list, is_object
 from playhead.core.canonical import NoKeyError, canonical_stored, parse_json
 from playhead.core.protocol.parts import stored
 from playhead.core.values import JSON
@@ -73,16 +74,20 @@ def _depth(text: str) -> int:
     return deepest
 
 
-def _plain(value: object) -> JSON:
+def _plain(value: Any) -> JSON:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
-        items = [_plain(v) for v in value]
+        items: list[JSON] = [_plain(v) for v in cast(list[Any], value)]
         return _NOTHING if any(v is _NOTHING for v in items) else items
-    if isinstance(value, dict) and all(isinstance(k, str) for k in value):
+    if is_object(value) and all(map(_is_text, value)):
         pairs = {k: _plain(v) for k, v in value.items()}
         return _NOTHING if any(v is _NOTHING for v in pairs.values()) else pairs
     return _NOTHING
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def is_placeholder(value: JSON) -> bool:
@@ -123,11 +128,11 @@ def split_error(text: str) -> ClassAndMessage:
 
 def without_call_envelope(arguments: JSON) -> JSON:
     """Arguments without what a tracer of plain functions puts around them."""
-    if isinstance(arguments, dict) and set(arguments) == {"args", "kwargs"} and arguments["args"] in ([], ()):
+    if is_object(arguments) and set(arguments) == {"args", "kwargs"} and arguments["args"] in ([], ()):
         return arguments["kwargs"]
-    if isinstance(arguments, dict) and set(arguments) in ({"input"}, {"inputs"}):
+    if is_object(arguments) and set(arguments) in ({"input"}, {"inputs"}):
         inner = next(iter(arguments.values()))
-        return inner if isinstance(inner, dict) else arguments
+        return inner if is_object(inner) else arguments
     return arguments
 
 
@@ -140,7 +145,7 @@ class Unwrapped(NamedTuple):
 
 def unwrap(value: JSON) -> Unwrapped:
     """A result without its known envelope: LangChain tool messages, ``{"output": x}``, MCP text content."""
-    if not isinstance(value, dict):
+    if not is_object(value):
         return Unwrapped(value, None)
     message = _tool_message(value)
     if message is not None:
@@ -150,7 +155,7 @@ def unwrap(value: JSON) -> Unwrapped:
         inner = unwrap(value["output"])
         return inner if inner.envelope == "langchain_tool_message" else Unwrapped(value["output"], "output")
     content = value.get("content")
-    if isinstance(content, list) and content and set(value) <= {"content", "isError", "_meta", "structuredContent"}:
+    if is_list(content) and content and set(value) <= {"content", "isError", "_meta", "structuredContent"}:
         joined = block_text(content)
         if joined is not None:
             return Unwrapped(joined, "mcp", None, value.get("isError") is True)
@@ -160,9 +165,9 @@ def unwrap(value: JSON) -> Unwrapped:
 def _tool_message(value: dict[str, JSON]) -> dict[str, JSON] | None:
     """The fields of a LangChain ToolMessage in any of its four spellings."""
     ids, kwargs, data = value.get("id"), value.get("kwargs"), value.get("data")
-    if value.get("lc") and isinstance(ids, list) and ids and ids[-1] == "ToolMessage" and isinstance(kwargs, dict):
+    if value.get("lc") and is_list(ids) and ids and ids[-1] == "ToolMessage" and is_object(kwargs):
         fields: dict[str, JSON] = kwargs
-    elif value.get("type") == "tool" and isinstance(data, dict):
+    elif value.get("type") == "tool" and is_object(data):
         fields = data
     elif value.get("type") == "tool" or value.get("role") == "tool":
         fields = value
@@ -173,11 +178,11 @@ def _tool_message(value: dict[str, JSON]) -> dict[str, JSON] | None:
 
 def block_text(content: JSON) -> str | None:
     """The joined text of a list that holds nothing but text blocks; None for everything else."""
-    if not isinstance(content, list) or not content:
+    if not is_list(content) or not content:
         return None
     texts: list[str] = []
     for block in content:
-        if not isinstance(block, dict) or block.get("type") != "text" or not isinstance(block.get("text"), str):
+        if not is_object(block) or block.get("type") != "text" or not isinstance(block.get("text"), str):
             return None
         texts.append(block["text"])
     return "".join(texts)
@@ -194,7 +199,7 @@ def within_depth(value: JSON, limit: int) -> bool:
 
 
 def _members(held: JSON) -> list[JSON]:
-    return list(held.values()) if isinstance(held, dict) else held
+    return list(held.values()) if is_object(held) else held
 
 
 def clean_name(text: str, limit: int = 1024) -> str:

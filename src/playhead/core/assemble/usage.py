@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
+from playhead.core.assemble.shapes import is_object
 from playhead.core.values import JSON, Cost, Usage
 
 _BUCKETS = ("input_uncached", "input_cache_read", "input_cache_write", "output_visible", "output_reasoning")
@@ -131,7 +132,7 @@ def _by_total(shown: _Figures, extra_in: int, extra_out: int) -> tuple[bool, boo
 def _at(raw: Mapping[str, JSON], name: str) -> JSON:
     value: JSON = raw
     for step in name.split("/"):
-        value = value.get(step) if isinstance(value, Mapping) else None
+        value = value.get(step) if is_object(value) else None
     return value
 
 

@@ -1,13 +1,13 @@
 """OTLP files with the GenAI conventions: requests as JSON (one, or one a line) or protobuf, spans and logs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from playhead.core.assemble.records import Note, Record, RecordError, Trace
 from playhead.core.values import JSON, Verdict
 from playhead.engine.documents import Document
-from playhead.engine.imports import Plan, Planned
-from playhead.importers.otlp import events, genai, wire
+from playhead.engine.imports import PlainReader, Plan, Planned
+from playhead.importers.otlp import events, genai, kinds, wire
 
 NAME = "otlp"
 BUFFER = 256 * 1024 * 1024
@@ -38,10 +38,11 @@ class _Held:
     logs: list[wire.Log] = field(default_factory=list[wire.Log])
     verdicts: list[Verdict] = field(default_factory=list[Verdict])
     metadata: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    unread: set[str] = field(default_factory=set[str])
     size: int = 0
 
 
-class OtlpReader:
+class OtlpReader(PlainReader):
     """Keeps traces until the end of the import, so that spans and logs of many files join."""
 
     def __init__(self, *, buffer: int = BUFFER) -> None:
@@ -60,9 +61,6 @@ class OtlpReader:
         while self._size > self._buffer and self._held:
             yield self._plan(next(iter(self._held)))
 
-    def end_of_file(self, file: str) -> Iterable[Planned]:
-        return ()
-
     def close(self) -> Iterator[Planned]:
         for trace_id in list(self._held):
             yield self._plan(trace_id)
@@ -76,6 +74,8 @@ class OtlpReader:
         return list(wire.read_protobuf(request))
 
     def _keep(self, item: wire.Span | wire.Log, size: int) -> None:
+        if not item.trace_id:  # a log record of no trace says nothing about a session
+            return
         held = self._held.pop(item.trace_id, None) or _Held()
         self._held[item.trace_id] = held  # to the end: just heard of
         held.size += size
@@ -84,6 +84,7 @@ class OtlpReader:
             if item.resource.get(attribute):
                 held.metadata[name] = item.resource[attribute]
         if isinstance(item, wire.Span):
+            held.unread.update(u for u in [kinds.unread_tracer(item.attributes)] if u)
             held.spans.append(genai.read_span(item))
         elif events.is_content(item):
             held.logs.append(item)
@@ -97,4 +98,12 @@ class OtlpReader:
         if not records:
             return Note(code="no_records", message="only log records that no span explains", external_id=trace_id)
         trace = Trace(format=NAME, external_id=trace_id, metadata=held.metadata, verdicts=tuple(held.verdicts))
-        return Plan(runs=((trace, records),))
+        warnings = tuple(
+            Note(
+                code="content_not_read",
+                message=f"written by {tracer}: what it says in attributes of its own is not read",
+                external_id=trace_id,
+            )
+            for tracer in sorted(held.unread)
+        )
+        return Plan(runs=((trace, records),), warnings=warnings)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from playhead.core.assemble.records import ModelFacts, Record
+from playhead.core.assemble.shapes import is_object
 from playhead.core.assemble.spelling import token
 from playhead.core.assemble.usage import GENAI, counted
 from playhead.core.protocol.messages import detect
@@ -62,7 +63,7 @@ def _record(span_id: str, logs: Sequence[Log]) -> Record:
 
 
 def _body(log: Log) -> dict[str, Any]:
-    return log.body if isinstance(log.body, dict) else {"content": log.body} if log.body is not None else {}
+    return log.body if is_object(log.body) else {"content": log.body} if log.body is not None else {}
 
 
 def _index(log: Log) -> int:
@@ -82,7 +83,7 @@ def _chat(log: Log) -> dict[str, Any]:
 def _choice(log: Log) -> JSON:
     body = _body(log)
     said = body.get("message")
-    chat = {"content": None, **(said if isinstance(said, dict) else {}), "role": "assistant"}
+    chat = {"content": None, **(said if is_object(said) else {}), "role": "assistant"}
     found = detect([chat])
     if not found:
         return None

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from playhead.core.assemble.records import Captured, ModelFacts, Record, ToolFacts
+from playhead.core.assemble.shapes import is_list, is_object
 from playhead.core.assemble.spelling import hides, json_value, split_error, without_call_envelope
 from playhead.core.assemble.usage import GENAI, amount, counted
 from playhead.core.protocol.forms import PARAM_NAMES
@@ -129,7 +130,7 @@ def _system(value: Any) -> list[JSON]:
     parts = unwrap(value)
     if isinstance(parts, str):
         return [message("system", [{"type": "text", "text": parts}])]
-    return detect([{"role": "system", "parts": parts}]) or [] if isinstance(parts, list) else []
+    return detect([{"role": "system", "parts": parts}]) or [] if is_list(parts) else []
 
 
 def _response(found: Attributes) -> JSON:
@@ -144,13 +145,13 @@ def _response(found: Attributes) -> JSON:
 
 def _reason(found: Attributes) -> str | None:
     reasons = found.get("gen_ai.response.finish_reasons")
-    return finish(reasons[0]) if isinstance(reasons, list) and reasons else None
+    return finish(reasons[0]) if is_list(reasons) and reasons else None
 
 
 def _tools(found: Attributes) -> Sequence[JSON] | None:
     defined = unwrap(found.get("gen_ai.tool.definitions"))
-    if isinstance(defined, list):
-        return [read_tool(t) for t in defined if isinstance(t, dict)]
+    if is_list(defined):
+        return [read_tool(t) for t in defined if is_object(t)]
     return indexed.functions(found)
 
 

@@ -51,6 +51,20 @@ _RULES: tuple[tuple[str, Callable[[str], NodeKind]], ...] = (
     ("mcp.method.name", lambda word: _TOOL if word == "tools/call" else _SPAN),
 )
 
+_UNREAD = {
+    "langfuse.observation.type": "Langfuse",
+    "lmnr.span.type": "Laminar",
+    "ai.operationId": "the AI SDK",
+    "openinference.span.kind": "OpenInference",
+    "span.type": "Claude Code",
+    "langsmith.span.kind": "LangSmith",
+}
+
+
+def unread_tracer(attributes: Mapping[str, JSON]) -> str | None:
+    """The tracer whose own attributes hold content that only its kinds are read from; None when all is read."""
+    return next((name for attribute, name in _UNREAD.items() if attribute in attributes), None)
+
 
 def kind_of(attributes: Mapping[str, JSON]) -> Kind:
     """The kind and the tracer's own word; no kind when no tracer names one."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from playhead.core.assemble.records import Note, RecordError
+from playhead.core.assemble.shapes import is_list, is_object
 from playhead.core.values import JSON
 
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
@@ -39,7 +40,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    trace_id: str
+    trace_id: str  # empty for a record of no trace
     span_id: str | None
     name: str
     time: int | None
@@ -54,7 +55,7 @@ Item: TypeAlias = "Span | Log | Note"
 
 def is_request(value: JSON) -> bool:
     """Whether JSON is an OTLP request of any signal."""
-    return isinstance(value, Mapping) and any(isinstance(value.get(k), list) for k in _SIGNALS)
+    return is_object(value) and any(is_list(value.get(k)) for k in _SIGNALS)
 
 
 _SIGNALS = ("resourceSpans", "resourceLogs", "resourceMetrics")
@@ -86,12 +87,12 @@ def _read_signal(
 
 
 def _object(value: JSON) -> Mapping[str, JSON]:
-    return value if isinstance(value, Mapping) else {}
+    return value if is_object(value) else {}
 
 
 def _objects(value: JSON) -> Iterator[Mapping[str, JSON]]:
-    for one in value if isinstance(value, list) else ():
-        yield one if isinstance(one, Mapping) else {}
+    for one in value if is_list(value) else ():
+        yield one if is_object(one) else {}
 
 
 def _span(raw: Mapping[str, JSON], scope: str, resource: dict[str, JSON]) -> Span:
@@ -124,7 +125,7 @@ def _span(raw: Mapping[str, JSON], scope: str, resource: dict[str, JSON]) -> Spa
 
 def _log(raw: Mapping[str, JSON], scope: str, resource: dict[str, JSON]) -> Log:
     attributes = _attributes(raw.get("attributes"))
-    trace_id = _id(raw.get("traceId"), 32, "traceId")
+    trace_id = _id(raw["traceId"], 32, "traceId") if raw.get("traceId") else ""
     return Log(
         trace_id=trace_id,
         span_id=_id(raw["spanId"], 16, "spanId") if raw.get("spanId") else None,
@@ -154,13 +155,13 @@ def _nanoseconds(value: JSON, about: str) -> int | None:
 
 
 def _attributes(pairs: JSON, about: str = "") -> dict[str, JSON]:
-    if isinstance(pairs, list) and len(pairs) > _ATTRIBUTES:
+    if is_list(pairs) and len(pairs) > _ATTRIBUTES:
         raise RecordError("too_large", f"{len(pairs):,} attributes, the limit is {_ATTRIBUTES:,}", about)
     return {str(p["key"]): _value(p.get("value")) for p in _objects(pairs) if "key" in p}
 
 
 def _value(raw: JSON) -> JSON:
-    if not isinstance(raw, Mapping) or not raw:
+    if not is_object(raw) or not raw:
         return None
     for name, read in _VALUES.items():
         if name in raw:
@@ -273,7 +274,7 @@ def _pb_span(raw: Any, scope: str, resource: dict[str, JSON]) -> Span:
 
 def _pb_log(raw: Any, scope: str, resource: dict[str, JSON]) -> Log:
     attributes = _pb_attributes(raw.attributes)
-    trace_id = _id(raw.trace_id.hex(), 32, "trace_id")
+    trace_id = _id(raw.trace_id.hex(), 32, "trace_id") if raw.trace_id else ""
     return Log(
         trace_id=trace_id,
         span_id=_id(raw.span_id.hex(), 16, "span_id") if raw.span_id else None,
