@@ -10,29 +10,25 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-_QUICK = 1
-_HARD = 9
-_WINDOW = 1 << 22
-"""Texts above this size are searched for repeats over their whole length."""
+_Options = Mapping[int, int]
 
-_LONG: Mapping[int, int] = {
-    zstd.CompressionParameter.compression_level: 6,
+_CHECKED = {zstd.CompressionParameter.checksum_flag: 1}
+_QUICK: _Options = {**_CHECKED, zstd.CompressionParameter.compression_level: 1}
+_HARD: _Options = {**_CHECKED, zstd.CompressionParameter.compression_level: 9}
+_LONG: _Options = {
+    **_CHECKED,
+    zstd.CompressionParameter.compression_level: 3,
     zstd.CompressionParameter.enable_long_distance_matching: 1,
     zstd.CompressionParameter.window_log: 26,
-    zstd.CompressionParameter.checksum_flag: 1,
 }
-_SHORT: Mapping[bool, Mapping[int, int]] = {
-    hard: {
-        zstd.CompressionParameter.compression_level: _HARD if hard else _QUICK,
-        zstd.CompressionParameter.checksum_flag: 1,
-    }
-    for hard in (False, True)
-}
+_PATIENCE = 512 * 1024
+"""Texts above this size are searched less hard, but for repeats over their whole length."""
 
 
 def compress(data: bytes, *, hard: bool = False) -> bytes:
     """Compressed with a checksum; ``hard`` for what is written once and kept."""
-    return zstd.compress(data, options=_LONG if hard and len(data) > _WINDOW else _SHORT[hard])
+    options = _QUICK if not hard else _HARD if len(data) <= _PATIENCE else _LONG
+    return zstd.compress(data, options=options)
 
 
 def decompress(data: bytes) -> bytes:

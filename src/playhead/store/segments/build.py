@@ -106,7 +106,7 @@ class _Builder:
 
     def segment(self) -> Segment:
         return Segment(
-            heads=pack(self._index, hard=self._final),
+            heads=pack(self._index),
             body=compress(b",".join([*self._messages, *self._payloads]), hard=self._final),
             nodes=len(self._index.nodes),
             messages=list(self._own),

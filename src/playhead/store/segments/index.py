@@ -44,7 +44,7 @@ class Index:
     cuts: list[Cut] = field(default_factory=list[Cut])
 
 
-def pack(index: Index, *, hard: bool) -> bytes:
+def pack(index: Index) -> bytes:
     out: dict[str, JSON] = {"since": index.since, "nodes": index.nodes}
     if index.messages:
         out["messages"] = index.messages
@@ -54,7 +54,7 @@ def pack(index: Index, *, hard: bool) -> bytes:
         out["shared"] = [digest.hex() for digest in index.shared]
     if index.cuts:
         out["cuts"] = index.cuts
-    return compress(encode(out), hard=hard)
+    return compress(encode(out))  # mostly digests and ids: a harder search finds no more
 
 
 def unpack(heads: bytes) -> Index:

@@ -55,7 +55,7 @@ class _Merger:
 
     def segment(self) -> Segment:
         return Segment(
-            heads=pack(self._index, hard=True),
+            heads=pack(self._index),
             body=compress(b",".join([*self._messages, *self._payloads]), hard=True),
             nodes=len(self._index.nodes),
             messages=list(self._own),
