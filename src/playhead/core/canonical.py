@@ -12,16 +12,22 @@ Two ways in, for the two shapes a value can have:
 
 from hashlib import sha256
 
+import orjson
+
 from playhead.core.jcs import canonical_stored
 from playhead.core.json_text import (
     MAX_DEPTH,
     MAX_INT_DIGITS,
     LongInteger,
     NoKeyError,
+    byte_set,
+    floats_of,
+    marshalled,
     parse_json,
+    proves_depth,
     render,
 )
-from playhead.core.stored import Lower, from_stored, register_type, to_stored
+from playhead.core.stored import Lower, from_stored, register_type, to_stored, walk
 from playhead.core.values import JSON
 
 __all__ = [
@@ -42,13 +48,29 @@ __all__ = [
 ]
 
 
+_MAY_NEED_TAGS = byte_set(rb"\$|\\u0024|[0-9]{16}")
+
+
 def canonical(value: object) -> bytes:
     """The canonical text of a Python value.
 
     Raises:
         NoKeyError: it has none.
     """
-    return canonical_stored(to_stored(value))
+    text = _quick(value)
+    return canonical_stored(walk(value)) if text is None else text
+
+
+def _quick(value: object) -> bytes | None:
+    """The text of a Python value that is plain JSON and its own stored form; None for any other."""
+    if marshalled(value) is None:
+        return None
+    try:
+        text = canonical_stored(value)
+    except NoKeyError:
+        return None
+    # With a tag or an escape in it, it is not sure whose that is; in large values tuples may hide levels.
+    return text if b'{"$' not in text and (text.count(b"[") <= MAX_DEPTH or floats_of(value) is not None) else None
 
 
 def digest(stored: JSON) -> bytes:
@@ -67,15 +89,27 @@ def parse_emitted(arguments: object) -> JSON:
     """
     if arguments is None:
         return {}
-    if isinstance(arguments, bytes | bytearray | memoryview):
-        arguments = bytes(arguments).decode("utf-8", "replace")
-    if not isinstance(arguments, str):
-        return to_stored(arguments)
-    if not arguments.strip(" \t\r\n"):
+    if isinstance(arguments, str):
+        return _parse_emitted(arguments)
+    if isinstance(arguments, bytes | bytearray):
+        return _parse_emitted(arguments.decode("utf-8", "replace"))
+    return to_stored(arguments)
+
+
+def _parse_emitted(text: str) -> JSON:
+    if not text.strip(" \t\r\n"):
         return {}
     try:
-        return to_stored(parse_json(arguments))
-    except NoKeyError:
-        return {"$deep": arguments}
+        raw = text.encode("utf-8", "surrogatepass")
+        if _MAY_NEED_TAGS.Match(raw) is None:
+            value = orjson.loads(raw)
+            if proves_depth(value, raw):
+                return value  # it is its own stored form
     except ValueError:
-        return {"$invalid": arguments}
+        pass
+    try:
+        return to_stored(parse_json(text))
+    except NoKeyError:
+        return {"$deep": text}
+    except ValueError:
+        return {"$invalid": text}

@@ -18,8 +18,12 @@ from playhead.core.json_text import (
     MAX_INT_DIGITS,
     LongInteger,
     NoKeyError,
+    byte_set,
     floats_of,
+    has_non_finite,
+    marshalled,
     number_text,
+    proves_depth,
     quoted,
 )
 from playhead.core.values import JSON
@@ -31,9 +35,19 @@ _SORTED = (
     | orjson.OPT_PASSTHROUGH_DATACLASS
     | orjson.OPT_PASSTHROUGH_DATETIME
 )
-_ASTRAL = re.compile(rb"[\xf0-\xf4]")
 _KEYLESS_TAG = re.compile(rb'\{"\$(?:float"|deep"|decimal":"-?[NI]|int":"-?[0-9]{4301})')
 _WHOLE_FLOAT = re.compile(rb"(?<=[:,\[])(-?[0-9]+)\.0(?=[,}\]])")
+_ASTRAL_NAME = re.compile(rb'[\xf0-\xf4](?:[^"\\]|\\.)*":')
+
+# What in orjson's text asks for a closer look. A hit inside a string costs that look, no more.
+_ASTRAL, _NULL, _TAG, _WHOLE, _EXPONENT = range(5)
+_closer = byte_set(
+    rb"[\xf0-\xf4]",  # sorts differently in a name
+    rb"null",  # may have been NaN
+    rb'\{"\$(?:float|deep|decimal|int)"',  # may be the tag of a value without a key
+    rb"[:,\[]-?[0-9]+\.0[,}\]]",
+    rb"[:,\[]-?[0-9]+(?:\.[0-9]+)?e[+-][0-9]+[,}\]]",
+)
 
 
 def canonical_stored(value: JSON) -> bytes:
@@ -42,32 +56,40 @@ def canonical_stored(value: JSON) -> bytes:
     Raises:
         NoKeyError: it has none.
     """
+    kind = type(value)
+    if kind is not dict and kind is not list:
+        return _exact(value)
     try:
         text = orjson.dumps(value, option=_SORTED)
+        if not proves_depth(value, text):
+            return _exact(value)
     except (TypeError, RecursionError):
         return _exact(value)
-    if b'{"$' in text and _KEYLESS_TAG.search(text):
-        return _exact(value)
-    names_matter = not text.isascii() and _ASTRAL.search(text) is not None
-    floats = floats_of(value, ascii_names=names_matter)
-    if floats is None:
-        return _exact(value)
-    return text if not floats else _with_floats(value, text, floats)
+    hits = _closer.Match(text)
+    return text if hits is None else _finished(value, text, hits) or _exact(value)
 
 
-def _with_floats(value: JSON, text: bytes, floats: list[float]) -> bytes:
-    """Rewrites `text` where it differs only in whole floats such as ``129.0``; writes anew where more differs."""
-    whole = 0
-    for number in floats:
-        size = abs(number)
-        if not 1e-4 <= size < 1e15:  # also NaN and zeros: -0.0 is 0
-            return _exact(value)
-        whole += number.is_integer()
-    if not whole:
-        return text
+def _finished(value: Any, text: bytes, hits: list[int]) -> bytes | None:
+    """orjson's sorted text made canonical, or None where that is not easy."""
+    if _EXPONENT in hits or (_TAG in hits and _KEYLESS_TAG.search(text)):
+        return None
+    if _ASTRAL in hits and _ASTRAL_NAME.search(text):
+        return None
+    if _NULL in hits:
+        proof = marshalled(value)
+        if proof is None or has_non_finite(proof):
+            return None
+    return _without_fractions(value, text) if _WHOLE in hits else text
+
+
+def _without_fractions(value: Any, text: bytes) -> bytes | None:
+    """`text` with whole floats such as ``129.0`` as integers."""
+    floats = floats_of(value)
+    if floats is None or 0.0 in floats:  # -0.0 is 0
+        return None
     text, found = _WHOLE_FLOAT.subn(rb"\1", text)
     # More found than there are: a string looked like one.
-    return text if found == whole else _exact(value)
+    return text if found == sum(map(float.is_integer, floats)) else None
 
 
 def utf16(text: str) -> bytes:

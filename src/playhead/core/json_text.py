@@ -5,6 +5,7 @@ way, so callers see one behaviour.
 """
 
 import json
+import marshal
 import math
 import re
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from itertools import chain
 from typing import Any, Final
 
 import orjson
+import re2
 
 from playhead.core.values import JSON, NoKey
 
@@ -20,8 +22,23 @@ MAX_DEPTH: Final = 200
 MAX_INT_DIGITS: Final = 4300
 EXACT_INT: Final = 2**53 - 1
 
+
+def byte_set(*patterns: bytes) -> Any:
+    """A set of expressions that is matched against bytes in one pass: ``.Match(data)`` is None without a hit."""
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.never_capture = True
+    options.log_errors = False
+    together = re2.Set.SearchSet(options)
+    for pattern in patterns:
+        together.Add(pattern)
+    together.Compile()
+    return together
+
+
 _PARSE_DEPTH = MAX_DEPTH + 50  # a stored document nests a value inside a few levels of its own
-_LONG_DIGITS = re.compile(r"[0-9]{16}")
+_ROUNDED = byte_set(rb"[0-9]{20}")  # an integer beyond 64 bits, which orjson reads as a double
+_NON_FINITE = byte_set(rb"(?s)g.{6}[\xf0-\xff][\x7f\xff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BRACKETS = re.compile(r'"(?:[^"\\]+|\\.)*"?|[\[\]{}]', re.DOTALL)
 _CONTAINERS = frozenset({dict, list, tuple})
@@ -85,22 +102,16 @@ def parse_json(text: str | bytes | bytearray | memoryview) -> JSON:
         NoKeyError: nested too deeply (``too_deep``).
         ValueError: not JSON, or bytes that are not UTF-8.
     """
-    plain = text if isinstance(text, str) else bytes(text)
+    raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
     try:
-        value = orjson.loads(plain)
+        value = orjson.loads(raw)
     except ValueError:
-        return _parse_slowly(_decoded(plain))
-    if _LONG_DIGITS.search(_decoded(plain)) is None:
-        return value
-    return _parse_slowly(_decoded(plain))
-
-
-def _decoded(text: str | bytes) -> str:
-    return text if isinstance(text, str) else text.decode("utf-8")
+        return _parse_slowly(text if isinstance(text, str) else raw.decode())
+    return value if _ROUNDED.Match(raw) is None else _parse_slowly(raw.decode())
 
 
 def _parse_slowly(text: str) -> JSON:
-    if text.count("[") + text.count("{") > MAX_DEPTH and nesting(text) > _PARSE_DEPTH:
+    if not nests_shallowly(text) and nesting(text) > _PARSE_DEPTH:
         raise NoKeyError("too_deep", "JSON text")
     try:
         return json.loads(text, parse_int=_integer, parse_constant=_refuse_constant)
@@ -129,22 +140,19 @@ def nesting(text: str) -> int:
     return deepest
 
 
-def floats_of(value: JSON, *, ascii_names: bool = False) -> list[float] | None:
+def floats_of(value: object) -> list[float] | None:
     """All floats of plain JSON, or None when `value` is not plain JSON of at most 200 levels.
 
-    Plain is: exactly the types that JSON text has (and tuples). Levels are looked at as a whole, because that keeps
-    the loop over members in C. Only for values that were rendered before, which proves that they end.
+    Plain is: exactly the types that JSON text has (and tuples). Safe for any value, cycles and deep nesting
+    included; it looks at levels as a whole, which keeps the loop over members in C. A container that occurs twice in
+    a level is looked at once.
     """
     if type(value) not in _CONTAINERS:
-        return ([value] if type(value) is float else []) if type(value) in _LEAVES else None
+        return ([value] if isinstance(value, float) else []) if type(value) in _LEAVES else None
     floats: list[float] = []
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
-        objects = [item for item in level if type(item) is dict]
-        arrays = [item for item in level if type(item) is not dict] if len(objects) != len(level) else []
-        if ascii_names and not all(map(str.isascii, chain.from_iterable(objects))):
-            return None
-        level = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(arrays)]
+        level = [*chain.from_iterable([item.values() if type(item) is dict else item for item in level])]
         kinds = set(map(type, level))
         if not kinds <= _PLAIN:
             return None
@@ -152,8 +160,65 @@ def floats_of(value: JSON, *, ascii_names: bool = False) -> list[float] | None:
             floats += [item for item in level if type(item) is float]
         if kinds.isdisjoint(_CONTAINERS):
             return floats
-        level = [item for item in level if type(item) in _CONTAINERS]
+        level = list({id(item): item for item in level if type(item) in _CONTAINERS}.values())
     return None
+
+
+def marshalled(value: object) -> bytes | None:
+    """Proof, at the speed of C, that a value has only the exact types of JSON (and tuples); None when it does not.
+
+    marshal refuses subclasses, enum members, UUIDs and all other objects, ends on cycles, and never recurses deeply.
+    What it accepts beyond JSON (bytes, sets, complex numbers), orjson refuses.
+    """
+    try:
+        return marshal.dumps(value, 4)
+    except (ValueError, TypeError, BufferError):
+        return None
+
+
+def has_non_finite(marshalled_value: bytes) -> bool:
+    """False only if no float in the value is NaN or infinite: none has all bits of its exponent set."""
+    return _NON_FINITE.Match(marshalled_value) is not None
+
+
+def nests_shallowly(text: str) -> bool:
+    """Whether JSON text has at most 200 levels."""
+    return text.count("[") + text.count("{") <= MAX_DEPTH or nesting(text) <= MAX_DEPTH
+
+
+def proves_depth(value: JSON, text: bytes) -> bool:
+    """Whether stored JSON, of which `text` is the rendered form, has at most 200 levels.
+
+    With many brackets it is rendered once more inside so many lists that orjson refuses what has more levels: that is
+    quicker than counting. (Tuples do not count for orjson, but stored JSON has none.)
+    """
+    if len(text) <= 2 * MAX_DEPTH or text.count(b"[") + text.count(b"{") <= MAX_DEPTH:
+        return True
+    if not _WRAPPING:
+        return floats_of(value) is not None
+    for _ in range(_WRAPPING):
+        value = [value]
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _room_for_wrapping() -> int:
+    value: list[Any] = []
+    for _ in range(MAX_DEPTH - 1):
+        value = [value]
+    for room in range(100):
+        try:
+            orjson.dumps(value)
+        except TypeError:
+            return max(room - 1, 0)
+        value = [value]
+    return 0
+
+
+_WRAPPING = _room_for_wrapping()  # 0 when this orjson has no limit that could serve
 
 
 def render(value: JSON) -> bytes:
@@ -179,8 +244,8 @@ def render(value: JSON) -> bytes:
 
 
 def _all_finite(value: JSON) -> bool:
-    floats = floats_of(value)
-    return floats is not None and all(map(math.isfinite, floats))
+    proof = marshalled(value)
+    return proof is not None and not has_non_finite(proof)
 
 
 def _printed(value: Any) -> str:

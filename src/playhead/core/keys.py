@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final, Protocol
 
@@ -57,13 +58,14 @@ def preimage(
     if secrets is not None:
         arguments = secrets.key_view(arguments)
         scope = scope if scope is None else secrets.key_view(scope)
-    parts = (
-        b"%d" % KEY_VERSION,
-        canonical_stored(namespace),
-        canonical_stored(tool),
-        b"null" if scope is None else canonical_stored(scope),
-        canonical_stored(arguments),
-    )
+    scope_text = b"null" if scope is None else canonical_stored(scope)
+    text = canonical_stored(arguments)
+    return b"%b%d:%b,%d:%b," % (_head(namespace, tool), len(scope_text), scope_text, len(text), text)
+
+
+@lru_cache(maxsize=1024)
+def _head(namespace: str, tool: str) -> bytes:
+    parts = (b"%d" % KEY_VERSION, canonical_stored(namespace), canonical_stored(tool))
     return b"".join([b"%d:%b," % (len(part), part) for part in parts])
 
 

@@ -22,10 +22,12 @@ from playhead.core.json_text import (
     LongInteger,
     NoKeyError,
     decimal_text,
-    floats_of,
+    has_non_finite,
     has_surrogate,
     joined,
+    marshalled,
     non_finite_name,
+    proves_depth,
     render,
 )
 from playhead.core.values import JSON
@@ -83,15 +85,24 @@ def to_stored(value: object, *, lower: Lower | None = None) -> JSON:
     Raises:
         NoKeyError: no stored form (``unsupported_type``, ``cycle``, ``too_deep``, ``out_of_range`` ...).
     """
+    proof = marshalled(value)
+    if proof is not None:
+        copied = _copied(value, proof)
+        if copied is not None:
+            return copied
+    return walk(value, lower)
+
+
+def _copied(value: object, proof: bytes) -> JSON:
+    """A copy of plain JSON that is its own stored form; None for any other, and for null."""
     try:
         text = orjson.dumps(value, option=_STRICT)
-    except (TypeError, RecursionError):
-        pass
-    else:
-        floats = floats_of(value)
-        if floats is not None and b'{"$' not in text and all(map(math.isfinite, floats)):
-            return orjson.loads(text)
-    return walk(value, lower)
+        if b'{"$' in text or (b"null" in text and has_non_finite(proof)):
+            return None
+        copy = orjson.loads(text)
+    except (TypeError, ValueError):
+        return None
+    return copy if proves_depth(copy, text) else None
 
 
 def walk(value: object, lower: Lower | None = None) -> JSON:
