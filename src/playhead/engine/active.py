@@ -64,6 +64,7 @@ class ActiveSession(Track):
         self.version = version
         self.origin = origin if replay is None else replay.origin
         self.inputs = inputs
+        self.inputs_changed = False  # since the session was handed to the recorder
         self.tags = tuple(tags)
         self.metadata = dict(metadata or {})
         self.not_replayable = tuple(not_replayable)
@@ -262,6 +263,21 @@ class ActiveSession(Track):
                 hint="wrap it with @playhead.tool, or let it run live with a passthrough policy",
             )
             raise state.stop(error)
+
+    def refused(self, tool: str, outcome: Outcome, *, arguments: Any = None, call_id: str | None = None) -> None:
+        """Records a call that the framework answered before any tool ran: bad arguments, a person's refusal.
+
+        In a replay it claims its recorded occurrence; refused again with the same outcome it counts as served.
+        """
+        step = self.tool_call(tool, arguments=arguments, call_id=call_id)
+        if not isinstance(step, ToolStep):
+            return
+        step.source = "transcript"
+        if self.replay is not None:
+            with self.replay.lock:
+                self.replay.tape.claim(step.view())
+            self._settle_replayed(self.replay, step, outcome, True)
+        step.observe(outcome)
 
     # the end
 

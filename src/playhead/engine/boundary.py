@@ -11,13 +11,14 @@ from contextvars import Token
 from types import TracebackType
 from typing import Any
 
+from playhead.core.canonical import to_stored
 from playhead.core.values import JSON, Origin, SessionStatus
 from playhead.engine.active import ActiveSession, OpenTurn
 from playhead.engine.context import current, register, replay_here, unregister
 from playhead.engine.frames import FRAME, leave
 from playhead.engine.recorder import Recorder
 from playhead.engine.replaying import RecordingEnded, ReplayState
-from playhead.engine.snapshot import Snapshot, freeze
+from playhead.engine.snapshot import Snapshot, freeze, freeze_stored, thaw
 from playhead.engine.steps import AgentStep
 from playhead.errors import ReplayStop
 
@@ -26,7 +27,7 @@ _warned: set[str] = set()
 
 
 class SessionScope:
-    """A context manager, sync and async, around one run. ``with`` gives the `ActiveSession`, None when recording failed.
+    """A context manager, sync and async, around one run. ``with`` gives the `ActiveSession`, None if recording failed.
 
     After the block's work set ``output`` (any Python value) and, for a framework run, ``messages`` (its history), from
     which a later run is known to be the next turn.
@@ -107,6 +108,15 @@ class SessionScope:
         else:
             self._turn_starts = around.next_seq()
         around.run_count += not self._function
+
+    def add_inputs(self, **more: Any) -> None:
+        """Adds inputs (plain data) that were not known when the run began. A replay keeps those of its baseline."""
+        known = thaw(self._inputs)
+        self._inputs = freeze_stored({**(known if isinstance(known, dict) else {}), **to_stored(more)})
+        if self._step is not None:
+            self._step.inputs = self._inputs
+        elif self.root and self.active is not None and self.active.replay is None:
+            self.active.inputs, self.active.inputs_changed = self._inputs, True
 
     # entering
 

@@ -288,7 +288,7 @@ class Encoder:
             usage = sum_usage([u for u in (counted, rest) if u is not None])
         warnings = [*totals.warnings, *(f"the output is not stored: {text}" for text in problems.values())]
         return replace(
-            opened,
+            self.opening(active) if active.inputs_changed else opened,
             status=active.status,
             ended_at=active.ended_at,
             output=output,
