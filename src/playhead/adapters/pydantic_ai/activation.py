@@ -1,0 +1,49 @@
+"""`install()`: every agent of the process is seen, without a change to its code."""
+
+import functools
+import threading
+from typing import Any
+
+from pydantic_ai import Agent
+
+from playhead.adapters.pydantic_ai.capability import Playhead, is_present
+from playhead.engine import seam
+
+_lock = threading.Lock()
+
+
+def install() -> None:
+    """Wraps the public `Agent.iter`, through which every way to run an agent goes.
+
+    Does nothing to runs outside a session, nor to an agent that has the capability already. Calling it again changes
+    nothing.
+    """
+    with _lock:
+        if not is_installed():
+            Agent.iter = _wrapped(Agent.iter)
+
+
+def uninstall() -> None:
+    """Undoes `install`. Runs that have started keep what they have."""
+    with _lock:
+        if is_installed():
+            Agent.iter = Agent.iter.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
+
+
+def is_installed() -> bool:
+    return getattr(Agent.iter, "__playhead__", False) is True
+
+
+def _wrapped(original: Any) -> Any:
+    @functools.wraps(original)
+    def iter(self: Agent[Any, Any], *args: Any, **kwargs: Any) -> Any:
+        if _wanted(self, kwargs):
+            kwargs["capabilities"] = [*(kwargs.get("capabilities") or ()), Playhead()]
+        return original(self, *args, **kwargs)
+
+    iter.__playhead__ = True  # pyright: ignore[reportFunctionMemberAccess]
+    return iter
+
+
+def _wanted(agent: Agent[Any, Any], kwargs: dict[str, Any]) -> bool:
+    return seam.current() is not None and not is_present(agent, kwargs.get("capabilities"))

@@ -1,0 +1,66 @@
+"""Starting an agent object from the inputs of a session, and finding it again by its name."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from pydantic_ai import Agent
+from pydantic_ai.agent import AbstractAgent
+
+from playhead.adapters.pydantic_ai import codec
+from playhead.adapters.pydantic_ai.capability import Playhead, is_present
+from playhead.core.values import AgentVersion
+from playhead.engine.entry import Inputs, register_starter
+from playhead.engine.version import CodeVersion, entry_point
+
+
+def fits(target: Any) -> bool:
+    return isinstance(target, AbstractAgent)
+
+
+async def start(agent: Agent[Any, Any], inputs: Inputs) -> Any:
+    """Runs the agent with a session's inputs and gives its output. Of several turns each goes on from the one before."""
+    value = inputs.value if isinstance(inputs.value, dict) else {"prompt": inputs.value}
+    history: Any = None
+    output: Any = None
+    for turn in value.get("turns") or [value]:
+        given = turn if isinstance(turn, dict) else {"prompt": turn}
+        result = await _run(agent, given, history)
+        history, output = result.all_messages(), result.output
+    return output
+
+
+async def _run(agent: Agent[Any, Any], given: dict[str, Any], history: Any) -> Any:
+    options: dict[str, Any] = {}
+    if history is None and given.get("message_history"):
+        history = codec.decode_history(given["message_history"])
+    if given.get("deferred_tool_results"):
+        options["deferred_tool_results"] = codec.decode_deferred(given["deferred_tool_results"])
+    if given.get("deps") is not None:
+        options["deps"] = codec.decode_deps(given["deps"], agent.deps_type)
+    if not is_present(agent, None):
+        options["capabilities"] = [Playhead()]
+    return await agent.run(codec.decode_prompt(given.get("prompt")), message_history=history, **options)
+
+
+class FoundByName:
+    """The version of an agent object: the module-level name that holds it is looked for when the version is captured."""
+
+    def __init__(self, agent: Any) -> None:
+        self._agent = agent
+
+    def capture(self, agent: str) -> AgentVersion:
+        return self._version().capture(agent)
+
+    def _version(self) -> CodeVersion:
+        for module in list(sys.modules.values()):
+            for name, held in list(getattr(module, "__dict__", {}).items()):
+                if held is self._agent and not name.startswith("__"):
+                    file = getattr(module, "__file__", None)
+                    return CodeVersion(entry_point(module, name), Path(file) if file else None)
+        return CodeVersion(None, None)
+
+
+def register() -> None:
+    """Makes agent objects entry points."""
+    register_starter(fits, start)
