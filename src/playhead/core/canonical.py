@@ -14,13 +14,13 @@ from hashlib import sha256
 
 import orjson
 
+from playhead.core.byte_patterns import byte_set
 from playhead.core.jcs import canonical_stored
 from playhead.core.json_text import (
     MAX_DEPTH,
     MAX_INT_DIGITS,
     LongInteger,
     NoKeyError,
-    byte_set,
     floats_of,
     marshalled,
     parse_json,

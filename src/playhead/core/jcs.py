@@ -12,13 +12,13 @@ from typing import Any
 
 import orjson
 
+from playhead.core.byte_patterns import byte_set
 from playhead.core.json_text import (
     EXACT_INT,
     MAX_DEPTH,
     MAX_INT_DIGITS,
     LongInteger,
     NoKeyError,
-    byte_set,
     floats_of,
     has_non_finite,
     marshalled,
@@ -56,7 +56,7 @@ def canonical_stored(value: JSON) -> bytes:
     Raises:
         NoKeyError: it has none.
     """
-    kind = type(value)
+    kind = type(value)  # pyright: ignore[reportUnknownVariableType]
     if kind is not dict and kind is not list:
         return _exact(value)
     try:
@@ -105,7 +105,7 @@ def _exact(value: JSON) -> bytes:
 
 
 def _text(value: Any, depth: int) -> str:
-    kind = type(value)
+    kind = type(value)  # pyright: ignore[reportUnknownVariableType]
     if kind is str:
         return quoted(value)
     if value is None:

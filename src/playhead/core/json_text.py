@@ -8,34 +8,19 @@ import json
 import marshal
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import orjson
-import re2
 
+from playhead.core.byte_patterns import byte_set
 from playhead.core.values import JSON, NoKey
 
 MAX_DEPTH: Final = 200
 MAX_INT_DIGITS: Final = 4300
 EXACT_INT: Final = 2**53 - 1
-
-
-def byte_set(*patterns: bytes) -> Any:
-    """A set of expressions that is matched against bytes in one pass: ``.Match(data)`` is None without a hit."""
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    options.never_capture = True
-    options.log_errors = False
-    together = re2.Set.SearchSet(options)
-    for pattern in patterns:
-        together.Add(pattern)
-    together.Compile()
-    return together
-
-
 _PARSE_DEPTH = MAX_DEPTH + 50  # a stored document nests a value inside a few levels of its own
 _ROUNDED = byte_set(rb"[0-9]{20}")  # an integer beyond 64 bits, which orjson reads as a double
 _NON_FINITE = byte_set(rb"(?s)g.{6}[\xf0-\xff][\x7f\xff]")
@@ -152,7 +137,7 @@ def floats_of(value: object) -> list[float] | None:
     floats: list[float] = []
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
-        level = [*chain.from_iterable([item.values() if type(item) is dict else item for item in level])]
+        level = [*chain.from_iterable([_members_of(item) for item in level])]
         kinds = set(map(type, level))
         if not kinds <= _PLAIN:
             return None
@@ -164,7 +149,11 @@ def floats_of(value: object) -> list[float] | None:
     return None
 
 
-def marshalled(value: object) -> bytes | None:
+def _members_of(container: Any) -> Iterable[Any]:
+    return container.values() if type(container) is dict else container
+
+
+def marshalled(value: Any) -> bytes | None:
     """Proof, at the speed of C, that a value has only the exact types of JSON (and tuples); None when it does not.
 
     marshal refuses subclasses, enum members, UUIDs and all other objects, ends on cycles, and never recurses deeply.
@@ -250,14 +239,11 @@ def _all_finite(value: JSON) -> bool:
 
 def _printed(value: Any) -> str:
     """The text of anything JSON, for what orjson refuses."""
-    printer = _PRINTERS.get(type(value))
-    if printer is not None:
-        return printer(value)
     if isinstance(value, dict):
-        members = [f"{quoted(name)}:{_printed(item)}" for name, item in value.items()]
-        return "{" + ",".join(members) + "}"
+        members = cast("dict[Any, Any]", value)
+        return "{" + ",".join([f"{quoted(name)}:{_printed(item)}" for name, item in members.items()]) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ",".join(map(_printed, value)) + "]"
+        return "[" + ",".join(map(_printed, cast("list[Any]", value))) + "]"
     for kind, printer in _PRINTERS.items():
         if isinstance(value, kind):
             return printer(value)
@@ -292,6 +278,10 @@ def number_text(value: float) -> str:
 
 def decimal_text(value: Decimal) -> str:
     """The exact digits of a finite decimal, laid out as ECMAScript lays out a number."""
+    text = str(value)
+    if "E" not in text and len(text) <= 21:
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+        return text if text != "-0" else "0"
     sign, digits, exponent = value.as_tuple()
     text = "".join(map(str, digits)).lstrip("0")
     point = len(text) + int(exponent)  # value = 0.TEXT * 10**point

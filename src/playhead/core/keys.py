@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from playhead.core.canonical import NoKeyError, canonical, canonical_stored, digest
 from playhead.core.jcs import TAGS
@@ -83,18 +83,18 @@ def strip(arguments: JSON, pointers: Iterable[str]) -> JSON:
 
 def _without(value: JSON, steps: list[str]) -> JSON:
     if isinstance(value, list):
-        return [_dropped(item, steps, str(place)) for place, item in enumerate(value)]
+        return [_dropped(item, steps, str(place)) for place, item in enumerate(cast("list[Any]", value))]
     if not isinstance(value, dict):
         return value
-    name = next(iter(value)) if len(value) == 1 else ""
+    members = cast("dict[str, Any]", value)
+    name = next(iter(members)) if len(members) == 1 else ""
     if name == "$object":
-        form: Any = value[name]
-        return {name: [form[0], _without(form[1], steps)]} if isinstance(form, list) and len(form) == 2 else value
+        label, form = members[name]
+        return {name: [label, _without(form, steps)]}
     if name in TAGS:
-        return value
-    plain = {name[1:]: value[name]} if name.startswith("$$") else value
+        return members
     kept: dict[str, JSON] = {}
-    for member, item in plain.items():
+    for member, item in ({name[1:]: members[name]} if name.startswith("$$") else members).items():
         if steps[0] not in ("*", member):
             kept[member] = item
         elif len(steps) > 1:

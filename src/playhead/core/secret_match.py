@@ -8,9 +8,9 @@ one pass; only on a hit is each one's place looked up.
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from html.entities import html5
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-import re2
+from playhead.core.byte_patterns import ByteExpression, ByteSet, byte_set, escaped, longest_match
 
 SHORTEST: Final = 4
 """Shorter values are never searched."""
@@ -97,22 +97,18 @@ class _Group:
 
     def __init__(self, entries: list[tuple[str, str]]) -> None:
         self.entries = entries
-        self._single: dict[int, Any] = {}
+        self._single: dict[int, ByteExpression] = {}
 
     @cached_property
-    def gate(self) -> Any:
-        together = re2.Set.SearchSet(_options())
-        for value, _ in self.entries:
-            together.Add(_pattern(value) if len(value) >= ANYWHERE else _delimited(value))
-        together.Compile()
-        return together
+    def gate(self) -> ByteSet:
+        return byte_set(*[_pattern(v) if len(v) >= ANYWHERE else _delimited(v) for v, _ in self.entries])
 
     def spans(self, data: bytes) -> Iterator[Span]:
         for index in self.gate.Match(data) or ():
             value, tag = self.entries[index]
             expression = self._single.get(index)
             if expression is None:
-                expression = self._single[index] = re2.compile(_pattern(value), _options(longest=True))
+                expression = self._single[index] = longest_match(_pattern(value))
             if len(value) < ANYWHERE:
                 if expression.fullmatch(data):
                     yield Span(0, len(data), value, tag)
@@ -120,7 +116,7 @@ class _Group:
             yield from _overlapping(expression, data, value, tag)
 
 
-def _overlapping(expression: Any, data: bytes, value: str, tag: str) -> Iterator[Span]:
+def _overlapping(expression: ByteExpression, data: bytes, value: str, tag: str) -> Iterator[Span]:
     """All matches, those that overlap each other too."""
     found = expression.search(data)
     while found is not None:
@@ -142,16 +138,6 @@ def merged(spans: Iterable[Span]) -> list[Span]:
     return result
 
 
-def _options(*, longest: bool = False) -> Any:
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    options.never_capture = True
-    options.log_errors = False
-    options.longest_match = longest
-    options.max_mem = 1 << 28  # a ceiling, not a reservation
-    return options
-
-
 def _pattern(value: str) -> bytes:
     raw = value.encode("utf-8", "surrogatepass")
     spellings = ["".join(map(_character, value)), _hex(raw), *(_base64(raw, shift) for shift in range(3))]
@@ -164,7 +150,7 @@ def _delimited(value: str) -> bytes:
 
 
 def _bytes_pattern(raw: bytes) -> str:
-    return "".join(f"\\x{byte:02x}" if byte > 127 or byte < 32 else re2.escape(chr(byte)) for byte in raw)
+    return "".join(f"\\x{byte:02x}" if byte > 127 or byte < 32 else escaped(chr(byte)) for byte in raw)
 
 
 def _digit(digit: str) -> str:

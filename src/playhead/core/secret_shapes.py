@@ -6,8 +6,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-import re2
-
+from playhead.core.byte_patterns import byte_set
 from playhead.core.secret_names import is_credential_name
 
 
@@ -19,24 +18,18 @@ class Found(NamedTuple):
     name: str
 
 
-_OPTIONS = re2.Options()
-_OPTIONS.encoding = re2.Options.Encoding.LATIN1
-_OPTIONS.never_capture = True
-_OPTIONS.max_mem = 1 << 26
-
-_gate = re2.compile(
+_gate = byte_set(
     rb"sk-|[sr]k_(?:live|test)_|gh[pousr]_|github_pat_|xox[a-z]-|A[KS]IA[0-9A-Z]{16}|eyJ[A-Za-z0-9_-]{5}"
     rb"|PRIVATE KEY|(?i:bearer|basic)[ +%\\\t]|://[^/\s\"@]{1,256}@"
     rb"|(?i)(?:passw(?:or)?d|passphrase|secret|credential|authorization|cookie|(?:api|access|private)[-_. ]?key)"
     rb"[A-Za-z0-9_.\- \[\]()/#@$\x80-\xff]*(?:\\*[\"']|[=:])"
-    rb"|(?i)(?:token|jwt)(?:\\*[\"']|[=:])",
-    _OPTIONS,
+    rb"|(?i)(?:token|jwt)(?:\\*[\"']|[=:])"
 )
 
 
 def may_hold_credentials(data: bytes) -> bool:
     """Quick look at text or rendered JSON; False means that neither names nor shapes can be found in it."""
-    return _gate.search(data) is not None
+    return _gate.Match(data) is not None
 
 
 def credentials_in(data: bytes) -> list[Found]:

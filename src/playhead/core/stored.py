@@ -10,7 +10,7 @@ from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
 from pathlib import PurePath, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 import orjson
@@ -42,6 +42,7 @@ _STRICT = (
     | orjson.OPT_PASSTHROUGH_DATACLASS
     | orjson.OPT_PASSTHROUGH_DATETIME
 )
+_NAMES = frozenset({str})
 _FRACTION = re.compile(r"(\.\d*?)0+(?=\D|$)")
 
 
@@ -123,7 +124,7 @@ class _Walk:
         self.open: set[int] = set()
 
     def value(self, value: Any, depth: int) -> JSON:
-        kind = type(value)
+        kind = type(value)  # pyright: ignore[reportUnknownVariableType]
         if kind is str:
             return value if value.isascii() or not has_surrogate(value) else joined(value)
         if value is None or kind is bool:
@@ -139,11 +140,12 @@ class _Walk:
         return self.typed(value, depth)
 
     def typed(self, value: Any, depth: int) -> JSON:
-        if self.lower is not None and type(value) not in _BUILTIN:
+        kind = type(value)  # pyright: ignore[reportUnknownVariableType]
+        if self.lower is not None and kind not in _BUILTIN:
             lowered = self.lower(value)
-            if lowered is not NotImplemented:
-                return _Walk(None).value(lowered, depth) if lowered is value else self.value(lowered, depth)
-        return _writer_for(type(value))(self, value, depth)
+            if lowered is not NotImplemented and lowered is not value:
+                return self.value(lowered, depth)
+        return _writer_for(kind)(self, value, depth)
 
     def array(self, value: Iterable[Any], depth: int) -> list[JSON]:
         self.enter(value, depth)
@@ -158,25 +160,27 @@ class _Walk:
         return items
 
     def mapping(self, value: Mapping[Any, Any], depth: int) -> JSON:
-        if not all([isinstance(name, str) for name in value]):
+        simple = _NAMES.issuperset(map(type, value))
+        if not simple and not all([isinstance(name, str) for name in value]):
             return self.pairs(value, depth)
-        members = self.members(value, depth)
+        members = self.members(value, depth, simple and "".join(value).isascii())
         if len(members) == 1:
             ((name, item),) = members.items()
             if name.startswith("$"):
                 return {f"${name}": item}
         return members
 
-    def members(self, value: Mapping[str, Any], depth: int) -> dict[str, JSON]:
+    def members(self, value: Mapping[str, Any], depth: int, simple: bool) -> dict[str, JSON]:
+        """`simple` says that all names are plain ASCII text."""
         self.enter(value, depth)
         members: dict[str, JSON] = {}
         name = ""
         try:
             for name, item in value.items():
-                member = name if type(name) is str and name.isascii() else _text(name)
-                if member in members:
+                member = name if simple else _text(name)
+                if not simple and member in members:
                     raise NoKeyError("duplicate_key")
-                members[member] = self.value(item, depth + 1)
+                members[member] = item if type(item) is str and item.isascii() else self.value(item, depth + 1)
         except NoKeyError as error:
             error.below(_text(name))
             raise
@@ -207,7 +211,7 @@ class _Walk:
 
     def record(self, name: str, fields: Any, value: object, depth: int) -> JSON:
         self.enter(value, depth + 2)
-        form = self.value(fields, depth + 2) if not isinstance(fields, dict) else self.mapping(fields, depth + 2)
+        form = self.value(fields, depth + 2)
         self.open.discard(id(value))
         return {"$object": [name, form]}
 
@@ -250,6 +254,8 @@ def _datetime_text(value: datetime) -> str:
         value = _plain_datetime(value)
     if value.utcoffset() is None:
         return _short_fraction(value.replace(tzinfo=None).isoformat())
+    if value.tzinfo is UTC:
+        return _short_fraction(value.isoformat()[:-6]) + "Z"
     try:
         return _short_fraction(value.astimezone(UTC).replace(tzinfo=None).isoformat()) + "Z"
     except OverflowError:
@@ -310,7 +316,7 @@ def _write_float(_: _Walk, value: Any, depth: int) -> JSON:
 
 
 def _write_enum(walk: _Walk, value: Any, depth: int) -> JSON:
-    known = _by_class.get(type(value))
+    known = _by_class.get(value.__class__)
     inner = value.value if known is None else known.to_json(value)
     return {"$enum": [type(value).__name__, walk.value(inner, depth + 2)]}
 
@@ -375,7 +381,7 @@ _WRITERS: tuple[tuple[type | tuple[type, ...], _Writer], ...] = (
 
 
 @lru_cache(maxsize=1024)
-def _writer_for(cls: type) -> _Writer:
+def _writer_for(cls: Any) -> _Writer:
     if cls in _by_class:
         return _write_enum if issubclass(cls, Enum) else _write_registered
     for kinds, writer in _WRITERS:
@@ -405,7 +411,7 @@ def from_stored(value: JSON) -> Any:
 
 
 def _decode(value: Any) -> Any:
-    kind = type(value)
+    kind = type(value)  # pyright: ignore[reportUnknownVariableType]
     if kind is list:
         return [_decode(item) for item in value]
     if kind is not dict:
@@ -449,8 +455,8 @@ def _read_map(pairs: list[Any]) -> dict[Any, Any]:
 
 def _hashable(value: Any) -> Hashable:
     if isinstance(value, list):
-        return tuple(map(_hashable, value))
-    return frozenset(value) if isinstance(value, set) else value
+        return tuple(map(_hashable, cast("list[Any]", value)))
+    return frozenset(cast("set[Any]", value)) if isinstance(value, set) else value
 
 
 def _read_named(named: list[Any]) -> Any:
