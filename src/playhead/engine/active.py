@@ -5,7 +5,7 @@ It opens steps, finds the announced call that a tool call belongs to, and settle
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from playhead.core.canonical import NoKeyError
 from playhead.core.values import (
@@ -329,4 +329,4 @@ def _unreadable(slot: Slot) -> bool:
         arguments = thaw(slot.arguments)
     except NoKeyError:
         return False
-    return isinstance(arguments, dict) and set(arguments) == {"$invalid"}
+    return isinstance(arguments, dict) and "$invalid" in arguments and len(cast("dict[str, JSON]", arguments)) == 1

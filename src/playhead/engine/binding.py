@@ -144,7 +144,8 @@ def lowered(value: object) -> object:
     if dataclasses.is_dataclass(cls):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(cls)}
     if hasattr(cls, "__pydantic_fields__"):
-        return {**vars(value), **(getattr(value, "__pydantic_extra__", None) or {})}
+        extra: dict[str, Any] = getattr(value, "__pydantic_extra__", None) or {}
+        return {**vars(value), **extra}
     if hasattr(cls, "__struct_fields__"):
         return {name: getattr(value, name) for name in getattr(cls, "__struct_fields__", ())}
     return NotImplemented

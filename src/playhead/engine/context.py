@@ -7,7 +7,7 @@ so once, in a replay everything stops. A forked child never continues its parent
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -104,7 +104,7 @@ def open_sessions() -> list[ActiveSession]:
 
 
 @contextmanager
-def replaying(state: ReplayState) -> Iterator[ReplayState]:
+def replaying(state: ReplayState) -> Generator[ReplayState]:
     """Makes every session that is opened inside part of a replay: by context, else when this replay is the only one."""
     token = _REPLAY.set(state)
     outer = FRAME.set(None)  # an inline replay is no part of a session around it

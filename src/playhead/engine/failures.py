@@ -6,10 +6,9 @@ Nothing is ever imported because a recording names it.
 """
 
 import builtins
-import json
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from playhead.core.canonical import from_stored, to_stored
 from playhead.core.values import JSON, ErrorInfo
@@ -57,7 +56,8 @@ def register_error(
 
     Without functions the exception comes back with its ``args`` and the attributes that have a stored form.
     """
-    if not (isinstance(cls, type) and issubclass(cls, Exception)):
+    given: Any = cls
+    if not (isinstance(given, type) and issubclass(given, Exception)):
         raise TypeError(f"register_error takes an Exception class, not {cls!r}")
     _registered[_name(cls)] = (cls, to_json, from_json)
     return cls
@@ -68,7 +68,7 @@ def capture(error: BaseException, *, _depth: int = 0) -> ErrorInfo:
     cls = type(error)
     registered = _registered.get(_name(cls))
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    members = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    members: tuple[BaseException, ...] = getattr(error, "exceptions", ()) if _is_group(error) else ()
     deeper = _depth < _MAX_CAUSES
     return ErrorInfo(
         class_name=cls.__qualname__,
@@ -110,6 +110,10 @@ def _name(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
+def _is_group(error: BaseException) -> bool:
+    return isinstance(error, BaseExceptionGroup)
+
+
 def _text(error: BaseException, how: Callable[[Any], str]) -> str:
     try:
         return how(error)[:_MAX_TEXT]
@@ -121,8 +125,8 @@ def _args(error: BaseException, registered: Any) -> JSON:
     try:
         if registered is not None and registered[1] is not None:
             return {"$object": [registered[0].__qualname__, to_stored(registered[1](error))]}
-        if isinstance(error, BaseExceptionGroup):
-            return [error.message]
+        if _is_group(error):
+            return [_member(error, "message")]
         return to_stored(list(error.args))
     except Exception:  # noqa: BLE001 - args without stored form, or a user's to_json
         return None
@@ -179,19 +183,20 @@ def _attributes(error: BaseException) -> dict[str, JSON] | None:
             kept[name] = to_stored(value)
         except Exception:  # noqa: BLE001 - attributes without stored form are left out
             continue
-    slots = _SLOTS.get(type(error))
-    for name in slots or ():
+    for name in _KEYWORDS.get(type(error), ()):
         value = _member(error, name)
-        if value is None or type(value) in (str, int):
+        if type(value) is str:
             kept[name] = value
     return kept or None
 
 
-_SLOTS: dict[type, tuple[str, ...]] = {
-    KeyError: (), OSError: (), StopIteration: ("value",), SyntaxError: ("msg", "lineno", "offset", "text", "filename"),
-    NameError: ("name",), AttributeError: ("name",), ImportError: ("name", "path"),
-    json.JSONDecodeError: ("msg", "doc", "pos", "lineno", "colno"),
-}  # fmt: skip
+_KEYWORDS: dict[type, tuple[str, ...]] = {
+    NameError: ("name",),
+    AttributeError: ("name",),
+    ImportError: ("name", "path"),
+    ModuleNotFoundError: ("name", "path"),
+}
+"""Attributes of builtin exceptions that stand neither in ``args`` nor in ``__dict__``."""
 
 
 # rebuild
@@ -201,12 +206,13 @@ def _same_class(info: ErrorInfo) -> Exception | None:
     registered = _registered.get(f"{info.module}.{info.class_name}")
     try:
         if registered is not None and registered[2] is not None and isinstance(info.args, dict):
-            return _checked(registered[2](from_stored(info.args["$object"][1])), registered[0], info)
+            form: Any = cast("dict[str, Any]", info.args)["$object"][1]
+            return _checked(registered[2](from_stored(form)), registered[0], info)
         cls = registered[0] if registered is not None else _find(info)
         if cls is None:
             return None
-        if issubclass(cls, ExceptionGroup):
-            return _checked(cls(from_stored(info.args)[0], [rebuild(m) for m in info.members]), cls, info)
+        if info.members:
+            return _checked(ExceptionGroup(from_stored(info.args)[0], [rebuild(m) for m in info.members]), cls, info)
         return _checked(_made(cls, info), cls, info)
     except Exception:  # noqa: BLE001 - anything that does not rebuild is a ReplayedToolError
         return None
@@ -227,14 +233,15 @@ def _public_httpx(info: ErrorInfo) -> bool:
 
 
 def _made(cls: type[Exception], info: ErrorInfo) -> Exception:
-    args = from_stored(info.args)
+    args: Any = from_stored(info.args)
     if not isinstance(args, list):
         raise TypeError("no args")
-    error = cls.__new__(cls, *args) if issubclass(cls, OSError) else cls.__new__(cls)
-    error.args = tuple(args)
-    if cls.__module__ == "builtins":
-        # builtin constructors run no code of others, and set what `str` reads (UnicodeDecodeError, KeyError)
+    args = cast("list[Any]", args)
+    if cls.__module__ == "builtins":  # their constructors run no foreign code, and set what `str` reads
         error = cls(*args)
+    else:
+        error = cls.__new__(cls, *args) if issubclass(cls, OSError) else cls.__new__(cls)
+        error.args = tuple(args)
     for name, value in (info.attributes or {}).items():
         _set(error, name, from_stored(value))
     return error
@@ -249,7 +256,7 @@ def _set(error: Exception, name: str, value: Any) -> None:
 
 def _checked(error: BaseException, cls: type[Exception], info: ErrorInfo) -> Exception:
     """Raises unless the exception is what was recorded: same class, same text."""
-    if type(error) is not cls or not isinstance(error, Exception):
+    if type(error) is not cls:
         raise TypeError("another class")
     if str(error)[:_MAX_TEXT] != info.message or (info.repr is not None and repr(error)[:_MAX_TEXT] != info.repr):
         raise ValueError("another text")

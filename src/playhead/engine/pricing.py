@@ -79,5 +79,6 @@ def sum_costs(parts: Iterable[Cost]) -> Cost | None:
     if not known:
         return None
     amount = sum((Decimal(part.amount) for part in known), Decimal(0))
-    sources = {part.source for part in known}
-    return Cost(amount=plain_decimal(amount), source=sources.pop() if len(sources) == 1 else "estimated")
+    first = known[0].source
+    same = all(part.source == first for part in known)
+    return Cost(amount=plain_decimal(amount), source=first if same else "estimated")

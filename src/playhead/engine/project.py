@@ -10,10 +10,10 @@ import fnmatch
 import os
 import threading
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -25,7 +25,14 @@ from playhead.errors import ConfigError, StoreError
 from playhead.store.open import FILE, FOLDER, open_store
 from playhead.store.ports import Store
 
-_IGNORE = "# recordings stay on this machine; fixtures are meant to be committed\n*\n!.gitignore\n!config.toml\n!fixtures/\n!fixtures/**\n"
+_IGNORE = """\
+# recordings stay on this machine; settings and fixtures are meant to be committed
+*
+!.gitignore
+!config.toml
+!fixtures/
+!fixtures/**
+"""
 _CREDENTIAL_LENGTH = 8
 
 
@@ -197,7 +204,7 @@ def parse_settings(table: Mapping[str, Any], source: str) -> Settings:
         raise ConfigError(f"{source}: {place}: {problem['msg']}") from None
 
 
-def _near(place: tuple[int | str, ...]) -> str:
+def _near(place: Sequence[int | str]) -> str:
     owner = RecordingSettings if len(place) > 1 and place[0] == "recording" else Settings
     names = list(owner.model_fields)
     near = difflib.get_close_matches(str(place[-1]), names, n=3, cutoff=0.6)
@@ -249,5 +256,5 @@ def use_recorder(recorder: Recorder | None) -> Recorder | None:
 
 def flush(timeout: float | None = 10.0) -> bool:
     """Waits until everything recorded so far is in the store; False when it is not."""
-    recorder = cast("Recorder | None", _default.recorder)
+    recorder = _default.recorder
     return recorder is None or recorder.flush(timeout)

@@ -46,9 +46,10 @@ class Recorder:
     """
 
     def __init__(
-        self, store: Store, clock: Clock = SYSTEM_CLOCK, ids: IdSource = SYSTEM_IDS, *, redactor: Redactor | None = None,
-        seen: Mapping[str, str] | None = None, size_limit: int | None = None, queue_size: int = 10_000, queue_bytes: int = 256 * 1024 * 1024,
-        wait: float = 0.05, interval: float = 0.02, spool: Path | None = None, project: str = "default",
+        self, store: Store, clock: Clock = SYSTEM_CLOCK, ids: IdSource = SYSTEM_IDS, *,
+        redactor: Redactor | None = None, seen: Mapping[str, str] | None = None, size_limit: int | None = None,
+        queue_size: int = 10_000, queue_bytes: int = 256 * 1024 * 1024, wait: float = 0.05, interval: float = 0.02,
+        spool: Path | None = None, project: str = "default",
     ) -> None:  # fmt: skip
         self.store = store
         self.clock = clock

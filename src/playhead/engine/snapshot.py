@@ -74,7 +74,7 @@ def freeze_emitted(arguments: Any) -> Snapshot:
 def freeze_bound(binder: Binder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Snapshot:
     """A snapshot of a call made by code; it is bound when somebody needs the arguments."""
     try:
-        call = (args, kwargs)
+        call: Any = (args, kwargs)
         copy = marshal.dumps(call)
         orjson.dumps(call)
     except Exception:  # noqa: BLE001 - see freeze

@@ -1,7 +1,7 @@
 """The spool: a local file for what the store does not take now, sent later.
 
-One file per process, one numbered JSON object per line, mode 0600, held under a file lock while its owner lives, so that a
-later process can tell a file that was left behind. Sending is idempotent: a line may arrive at the store twice.
+One file per process, one numbered JSON object per line, mode 0600, held under a file lock while its owner lives, so
+that a later process can tell a file that was left behind. Sending is idempotent: a line may arrive at the store twice.
 """
 
 import fcntl

@@ -4,11 +4,11 @@ A step is pushed to the recorder when it starts and again when it ends; everythi
 In a replay a step's `decide` asks the tape first. Outside one it answers None at once.
 """
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from threading import get_ident
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from playhead.core.occurrence import call_ref, start_ref
 from playhead.core.policy import CallView
@@ -27,6 +27,7 @@ from playhead.core.values import (
     Usage,
 )
 from playhead.engine import gating
+from playhead.engine.egress import model_traffic
 from playhead.engine.failures import capture
 from playhead.engine.frames import Inside
 from playhead.engine.models import ToolRequest
@@ -39,6 +40,7 @@ from playhead.errors import ReplayStop
 HEAVY = 64 * 1024
 """Values from this size on count against the recorder's bound in bytes."""
 
+_NOTHING: dict[str, JSON] = {}
 _STATUS = {
     OutcomeKind.VALUE: NodeStatus.COMPLETED,
     OutcomeKind.INTERRUPT: NodeStatus.COMPLETED,
@@ -49,7 +51,6 @@ class Step:
     """What every step has. ``began`` and ``written`` belong to the writer."""
 
     kind: ClassVar[NodeKind]
-    tool: ClassVar[str | None] = None
     silent: ClassVar[bool] = False
 
     __slots__ = (
@@ -92,7 +93,7 @@ class Step:
             found = found.parent
         return found
 
-    def inside(self) -> Inside:
+    def inside(self) -> AbstractContextManager[None]:
         """A context manager in which what happens is a child of this step."""
         return Inside(self)
 
@@ -203,8 +204,8 @@ class ToolStep(Step):
 
     kind = NodeKind.TOOL_CALL
     __slots__ = (
-        "_identity", "answer", "arguments", "attempt", "call_id", "effect", "mark", "output_schema", "overlapped", "own_calls", "slot",
-        "source", "thread", "tool",
+        "_identity", "answer", "arguments", "attempt", "call_id", "effect", "mark", "output_schema", "overlapped",
+        "own_calls", "slot", "source", "thread", "tool",
     )  # fmt: skip
 
     def __init__(
@@ -218,7 +219,7 @@ class ToolStep(Step):
         self.attempt = attempt
         self.call_id = call_id
         self.effect = Effect.UNKNOWN
-        self.source = "seam"
+        self.source: Literal["seam", "transcript", "provider"] = "seam"
         self.mark = Mark.NATIVE
         self.output_schema: JSON = None
         self.answer: gating.Answer | None = None
@@ -368,6 +369,12 @@ class ModelResult:
     first_chunk_at: int | None = None
 
 
+@contextmanager
+def _asking(step: Step) -> Generator[None]:
+    with Inside(step), model_traffic():
+        yield
+
+
 class ModelStep(Step):
     """One request to a model."""
 
@@ -388,6 +395,10 @@ class ModelStep(Step):
         self.slots: list[Slot] = []
         self._key: ModelKey | None = None
         self.occurrence = 1  # set by the writer
+
+    def inside(self) -> AbstractContextManager[None]:
+        """As of any step; what connects inside is the model's endpoint, which the egress guard lets through."""
+        return super().inside() if self.active.replay is None else _asking(self)
 
     @property
     def offered(self) -> dict[str, JSON]:
@@ -450,7 +461,7 @@ class ModelStep(Step):
                             key=own.key,
                             no_key=own.no_key,
                             path=own.path,
-                            parameters=(offered.get(slot.tool) or {}).get("parameters"),
+                            parameters=offered.get(slot.tool, _NOTHING).get("parameters"),
                         )
                     )
         except Exception as error:

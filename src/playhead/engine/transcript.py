@@ -87,30 +87,23 @@ class Transcript:
     def fits(self, messages: Sequence[Any]) -> bool:
         """Whether a request seems to continue this conversation, by its first two messages."""
         count = min(2, len(self.messages), len(messages))
-        try:
-            return bool(count) and self.messages[:count] == list(messages[:count])
-        except Exception:  # noqa: BLE001 - comparing foreign objects
-            return False
+        return bool(count) and _equal(self.messages[:count], list(messages[:count]))
 
     def _repeated(self, messages: Sequence[Any]) -> int:
         count = len(self.messages)
-        try:
-            if self._containers == self._copies and self.messages == list(messages[:count]):
-                return count
-        except Exception:  # noqa: BLE001 - comparing foreign objects; message by message finds how far it goes
-            pass
+        if self._unchanged() and _equal(self.messages, list(messages[:count])):
+            return count
         for place in range(min(count, len(messages))):
             if not self._same(place, messages[place]):
                 return place
         return min(count, len(messages))
 
+    def _unchanged(self, start: int = 0, end: int | None = None) -> bool:
+        return _equal(self._containers[start:end], self._copies[start:end])
+
     def _same(self, place: int, message: Any) -> bool:
-        start = self._starts[place]
-        end = self._starts[place + 1] if place + 1 < len(self._starts) else len(self._containers)
-        try:
-            return self._containers[start:end] == self._copies[start:end] and bool(self.messages[place] == message)
-        except Exception:  # noqa: BLE001 - comparing foreign objects
-            return False
+        end = self._starts[place + 1] if place + 1 < len(self._starts) else None
+        return self._unchanged(self._starts[place], end) and _equal(self.messages[place], message)
 
     def _forget(self, known: int) -> None:
         del self._containers[self._starts[known] :], self._copies[self._starts[known] :]
@@ -172,6 +165,13 @@ class Conversations:
         return self._tools.read(tools, None)
 
 
+def _equal(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except Exception:  # noqa: BLE001 - the comparison of foreign objects
+        return False
+
+
 def _containers(value: Any) -> list[Any]:
     """Every dict and list reachable from a message, the ``__dict__`` of objects included."""
     found: list[Any] = []
@@ -179,14 +179,14 @@ def _containers(value: Any) -> list[Any]:
     todo: list[Any] = [value]
     while todo:
         item = todo.pop()
-        kind = type(item)
+        kind: Any = type(item)
         if kind in _ATOMS or isinstance(item, type | Enum):
             continue
-        inner = item if kind is dict or kind is list or kind is tuple else getattr(item, "__dict__", None)
+        inner: Any = item if kind is dict or kind is list or kind is tuple else getattr(item, "__dict__", None)
         if inner is None or callable(item) or id(inner) in seen:
             continue
         seen.add(id(inner))
         if kind is not tuple:
             found.append(inner)
-        todo.extend(inner.values() if isinstance(inner, dict) else inner)
+        todo.extend(inner if kind is list or kind is tuple else inner.values())
     return found

@@ -1,250 +1,25 @@
-"""Plain functions: `agent` and `session` are boundaries of runs, `tool` and `gate` put a function behind the seam.
+"""`tool` and `gate`: functions behind the seam.
 
-Sync and async functions and generators of both colours. Outside a replay every line of ours is guarded: what goes
-wrong here is counted and logged once, and the function runs as if it were not wrapped.
+Outside a replay every line of ours is guarded: what goes wrong here is counted and logged once, and the function runs
+as if it were not wrapped.
 """
 
 import functools
 import inspect
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Sequence
-from types import TracebackType
+from collections.abc import AsyncGenerator, Callable, Collection, Generator
 from typing import Any, TypeVar, cast, overload
 
+from playhead.adapters.functions.generators import AsyncDriver, driven
 from playhead.core.canonical import to_stored
 from playhead.core.values import JSON, Effect, Mark, Outcome, OutcomeKind
-from playhead.engine import version
 from playhead.engine.binding import FunctionBinder, comes_back, lowered, record_types
 from playhead.engine.frames import FRAME, leave
 from playhead.engine.gating import broken
-from playhead.engine.recorder import Recorder
-from playhead.engine.seam import (
-    ActiveSession,
-    SessionScope,
-    ToolStep,
-    current,
-    exception_of,
-    refuse_outside,
-    value_of,
-)
+from playhead.engine.seam import ToolStep, current, exception_of, refuse_outside, value_of
 from playhead.engine.snapshot import Snapshot, freeze, freeze_bound
 from playhead.errors import RecordingError, ReplayStop, StaleError
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-__all__ = ["Session", "agent", "gate", "session", "tool"]
-
-
-# agents
-
-
-@overload
-def agent(function: F, /) -> F: ...
-@overload
-def agent(
-    name: str | None = None, /, *, recorder: Recorder | None = None, tags: Sequence[str] = ()
-) -> Callable[[F], F]: ...
-def agent(
-    name: Any = None, /, *, recorder: Recorder | None = None, tags: Sequence[str] = ()
-) -> Any:  # fmt: skip
-    """Records every call of a function as a session; its arguments are the inputs, what it returns is the output.
-
-    Args:
-        name: the agent's name; the function's own when left out.
-        recorder: where to record, in place of the project's store.
-    """
-    if callable(name):
-        return _agent(name, name.__name__, recorder, tags)
-    return lambda function: _agent(function, name or function.__name__, recorder, tags)
-
-
-def _agent(function: Any, name: str, recorder: Recorder | None, tags: Sequence[str]) -> Any:
-    binder = FunctionBinder(function)
-    code = functools.cache(lambda: version.of_function(function))
-
-    def scope(args: Any, kwargs: Any) -> SessionScope:
-        inputs = binder.inputs(args, kwargs)
-        return SessionScope(
-            name, snapshot=inputs.snapshot, not_replayable=inputs.not_replayable, recorder=recorder, version=code(),
-            tags=tags, function=True,
-        )  # fmt: skip
-
-    if inspect.isasyncgenfunction(function):
-
-        @functools.wraps(function)
-        async def recorded_async_generator(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-            around = scope(args, kwargs)
-            around.open()
-            inner = _driven_async(function(*args, **kwargs), around.enter)
-            try:
-                around.output = []
-                sent: Any = None
-                while True:
-                    try:
-                        item = await inner.asend(sent)
-                    except StopAsyncIteration:
-                        break
-                    around.output.append(item)
-                    sent = yield item
-            except BaseException as error:
-                await inner.aclose()
-                around.close(error)
-                raise
-            around.close()
-
-        return recorded_async_generator
-    if inspect.isgeneratorfunction(function):
-
-        @functools.wraps(function)
-        def recorded_generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-            around = scope(args, kwargs)
-            around.open()
-            around.output = []
-            try:
-                result = yield from _driven(function(*args, **kwargs), around.enter, around.output)
-            except BaseException as error:
-                around.close(error)
-                raise
-            around.close()
-            return result
-
-        return recorded_generator
-    if inspect.iscoroutinefunction(function):
-
-        @functools.wraps(function)
-        async def recorded_coroutine(*args: Any, **kwargs: Any) -> Any:
-            around = scope(args, kwargs)
-            async with around:
-                around.output = await function(*args, **kwargs)
-            return around.output
-
-        return recorded_coroutine
-
-    @functools.wraps(function)
-    def recorded(*args: Any, **kwargs: Any) -> Any:
-        around = scope(args, kwargs)
-        with around:
-            around.output = function(*args, **kwargs)
-        return around.output
-
-    return recorded
-
-
-def _driven(
-    inner: Generator[Any, Any, Any], enter: Callable[[], Any], seen: list[Any]
-) -> Generator[Any, Any, Any]:  # fmt: skip
-    """A generator whose body, and nothing else, runs inside a frame: the consumer's code between items does not."""
-    sent: Any = None
-    thrown: BaseException | None = None
-    while True:
-        token = enter()
-        try:
-            item = inner.send(sent) if thrown is None else inner.throw(thrown)
-        except StopIteration as stop:
-            return stop.value
-        finally:
-            leave(token)
-        seen.append(item)
-        sent, thrown = None, None
-        try:
-            sent = yield item
-        except GeneratorExit:
-            token = enter()
-            try:
-                inner.close()
-            finally:
-                leave(token)
-            raise
-        except BaseException as error:  # noqa: BLE001 - thrown in by the consumer, handed on to the body
-            thrown = error
-
-
-class _driven_async:  # noqa: N801 - the async twin of `_driven`
-    """The same for async generators: each step of the body runs inside the frame."""
-
-    def __init__(self, inner: AsyncGenerator[Any, Any], enter: Callable[[], Any]) -> None:
-        self._inner = inner
-        self._enter = enter
-
-    async def asend(self, value: Any) -> Any:
-        token = self._enter()
-        try:
-            return await self._inner.asend(value)
-        finally:
-            leave(token)
-
-    async def aclose(self) -> None:
-        token = self._enter()
-        try:
-            await self._inner.aclose()
-        finally:
-            leave(token)
-
-
-# sessions
-
-
-class Session:
-    """What ``with playhead.session(...)`` gives: a session being recorded. Does nothing when recording failed."""
-
-    def __init__(self, active: ActiveSession | None) -> None:
-        self._active = active
-
-    @property
-    def id(self) -> str | None:
-        """The session's id, None when it is not recorded."""
-        return self._active.session_id if self._active is not None else None
-
-    def set_output(self, value: Any) -> None:
-        """Gives the run's output."""
-        if self._active is not None:
-            self._active.set_output(value)
-
-    def tag(self, *tags: str) -> None:
-        """Adds tags."""
-        if self._active is not None:
-            self._active.tags = tuple(dict.fromkeys((*self._active.tags, *tags)))
-
-    def note(self, **metadata: JSON) -> None:
-        """Adds members to the session's metadata."""
-        if self._active is not None:
-            self._active.metadata.update(metadata)
-
-
-class _UserScope:
-    def __init__(self, scope: SessionScope) -> None:
-        self._scope = scope
-
-    def __enter__(self) -> Session:
-        return Session(self._scope.__enter__())
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:  # fmt: skip
-        self._scope.__exit__(kind, error, at)
-
-    async def __aenter__(self) -> Session:
-        return self.__enter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:  # fmt: skip
-        self.__exit__(kind, error, at)
-
-
-def session(
-    agent: str, *, inputs: Any = None, name: str | None = None, tags: Sequence[str] = (),
-    metadata: dict[str, JSON] | None = None, recorder: Recorder | None = None,
-) -> _UserScope:  # fmt: skip
-    """Records a block as a session; inside another session, as a run inside it. For ``with`` and ``async with``."""
-    return _UserScope(
-        SessionScope(
-            agent, inputs=inputs, name=name, tags=tags, metadata=metadata, recorder=recorder, function=True,
-            version=version.CodeVersion(None, None),
-        )
-    )  # fmt: skip
-
-
-# tools
 
 
 @overload
@@ -268,7 +43,11 @@ def tool(
     """
     if callable(name):
         return _tool(name, name.__name__, Effect(effect), exclude, output_schema)
-    return lambda function: _tool(function, name or function.__name__, Effect(effect), exclude, output_schema)
+
+    def decorate(function: Any) -> Any:
+        return _tool(function, name or function.__name__, Effect(effect), exclude, output_schema)
+
+    return decorate
 
 
 def gate(
@@ -422,14 +201,15 @@ def _generator_tool(function: Any, gate: _Gate) -> Any:
     def gated(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         step = gate.open(args, kwargs)
         if step is None:
-            return (yield from function(*args, **kwargs))
+            whole: Any = yield from function(*args, **kwargs)
+            return whole
         answer = step.decide()
         if answer is not None:
             yield from _items(gate.give(step, answer))
             return None
         items: list[Any] = []
         try:
-            result = yield from _driven(function(*args, **kwargs), lambda: FRAME.set(step), items)
+            result = yield from driven(function(*args, **kwargs), lambda: FRAME.set(step), items)
         except BaseException as error:
             _dropped(step, error)
             raise
@@ -453,16 +233,15 @@ def _async_generator_tool(function: Any, gate: _Gate) -> Any:
                 yield item
             return
         items: list[Any] = []
-        inner = _driven_async(function(*args, **kwargs), lambda: FRAME.set(step))
+        inner = AsyncDriver(function(*args, **kwargs), lambda: FRAME.set(step), items)
         try:
             sent: Any = None
-            while True:
+            thrown: Exception | None = None
+            while (item := await inner.advance(sent, thrown)) is not inner.END:
                 try:
-                    item = await inner.asend(sent)
-                except StopAsyncIteration:
-                    break
-                items.append(item)
-                sent = yield item
+                    sent, thrown = (yield item), None
+                except Exception as error:  # noqa: BLE001 - thrown in by the consumer, handed on to the body
+                    sent, thrown = None, error
         except BaseException as error:
             await inner.aclose()
             _dropped(step, error)
