@@ -30,10 +30,10 @@ class Inside:
 
 
 def leave(token: Token[Any] | None) -> None:
-    """Undoes a `FRAME.set`; harmless where another context does it (a generator that was finalized elsewhere)."""
+    """Undoes a `set`; harmless where another context does it (a generator that was finalized elsewhere)."""
     if token is None:
         return
     try:
-        FRAME.reset(token)
+        token.var.reset(token)
     except ValueError:
         return
