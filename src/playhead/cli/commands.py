@@ -17,7 +17,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("session export", "exporting:export", "Write sessions as playhead JSON lines."),
     ("session delete", "sessions:delete", "Delete sessions and everything recorded in them."),
     ("session tag", "sessions:tag", "Add tags to a session, or remove them."),
-    ("replay create", "replays:create", "Re-run a session's agent against its recording."),
+    ("replay create", "creating:create", "Re-run a session's agent against its recording."),
     ("replay list", "replays:list_replays", "List replays, newest first."),
     ("replay get", "replays:get", "Show a replay: status, fidelity, ledger and verdicts."),
     ("replay compare", "comparing:compare", "Compare a replay with its baseline, or any two sessions."),

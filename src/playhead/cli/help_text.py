@@ -7,7 +7,7 @@ start; and the two would not look alike.
 import inspect
 import textwrap
 from collections.abc import Callable
-from typing import get_origin
+from typing import get_args, get_origin
 
 import cyclopts
 
@@ -19,7 +19,11 @@ _COLUMN = 28
 
 def command_help(app: cyclopts.App, name: str, function: Callable[..., object]) -> str:
     """What ``playhead NAME --help`` prints."""
-    given = [argument for argument in app.assemble_argument_collection(parse_docstring=True) if argument.parse]
+    given = [
+        argument
+        for argument in app.assemble_argument_collection(parse_docstring=True)
+        if argument.parse and argument.name != "*"
+    ]
     operands = [argument for argument in given if not argument.name.startswith("-")]
     options = [argument for argument in given if argument.name.startswith("-")]
     usage = " ".join(_operand(argument) for argument in operands)
@@ -42,10 +46,10 @@ def _operand(argument: cyclopts.Argument) -> str:
 
 
 def _option(argument: cyclopts.Argument) -> str:
-    kind = argument.hint
-    if kind is bool:
+    kinds = {argument.hint, *get_args(argument.hint)}
+    if bool in kinds:
         return argument.name
-    value = {int: "N", float: "SECONDS"}.get(kind, "TEXT")
+    value = "N" if int in kinds or float in kinds else "TEXT"
     choices = argument.get_choices()
     if choices:
         value = "|".join(choices)

@@ -108,6 +108,27 @@ def outcome(held: Outcome, width: int) -> str:
     return text if held.kind is OutcomeKind.VALUE else f"{held.kind.value} {text}"
 
 
+def policy(stored: JSON) -> str | None:
+    """A tool or model policy in few words: ``history(baseline, fail)``, then the tools that have their own."""
+    if not stored:
+        return None
+    if "type" in stored:
+        return _config(stored)
+    own = [f"{tool}: {_config(config)}" for tool, config in (stored.get("tools") or {}).items()]
+    return "\n".join([_config(stored.get("default") or {"type": "history"}), *own])
+
+
+def _config(config: dict[str, JSON]) -> str:
+    told: list[str] = [str(config[name]) for name in ("kind", "scope", "model", "on_miss") if config.get(name)]
+    if config.get("cases"):
+        told.insert(0, f"{len(config['cases'])} cases")
+    if config.get("ignore"):
+        told.append(f"ignoring {' '.join(config['ignore'])}")
+    if config.get("then"):
+        told.append(f"else {_config(config['then'])}")
+    return f"{config.get('type')}({', '.join(told)})" if told else str(config.get("type"))
+
+
 def verdict_table(verdicts: Sequence[Verdict]) -> Table:
     """What evaluators said, one row each."""
     rows = [
