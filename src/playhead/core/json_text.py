@@ -150,7 +150,7 @@ def floats_of(value: object) -> list[float] | None:
 
 
 def _members_of(container: Any) -> Iterable[Any]:
-    return container.values() if type(container) is dict else container
+    return cast("dict[Any, Any]", container).values() if type(container) is dict else container
 
 
 def marshalled(value: Any) -> bytes | None:

@@ -214,8 +214,9 @@ class _Everything:
     def under_name(self, text: str, name: str) -> str:
         if not text or text.isspace() or _TAG_ONLY.fullmatch(text):
             return text
-        known = self.text(text)
-        if known is not text and _TAG_ONLY.fullmatch(known):
+        raw = _encoded(text)
+        known = _decoded(_replaced(raw, _outside_tags(raw, self._redactor.known_spans, self._redactor.is_tag)))
+        if _TAG_ONLY.fullmatch(known):
             return known
         tag = self._redactor.found(name, text)
         scheme = _SCHEME.fullmatch(text)

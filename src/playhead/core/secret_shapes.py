@@ -94,7 +94,7 @@ _NAME = rb"([A-Za-z0-9_.\- ]{1,64})"
 _NAMED = (
     re.compile(rb"[?&]([A-Za-z0-9_.\-%\[\]]{1,64})=([^&#\s\"'<>\\]+)"),
     re.compile(rb'"' + _NAME + rb'"\s*:\s*"((?:[^"\\]|\\.)+)"', re.DOTALL),
-    re.compile(rb'\\+"' + _NAME + rb'\\+"\s*:\s*\\+"((?:[^"\\]|\\+[^"\\])+)\\+"', re.DOTALL),
+    re.compile(rb'\\{1,9}"' + _NAME + rb'\\{1,9}"\s*:\s*\\{1,9}"((?:[^"\\]|\\{1,9}[^"\\])+)\\{1,9}"', re.DOTALL),
     re.compile(rb"'" + _NAME + rb"'\s*:\s*'((?:[^'\\]|\\.)+)'", re.DOTALL),
     re.compile(
         rb"(?i)\b(authorization|proxy-authorization|x-[a-z0-9-]*(?:key|token|secret)|api-key)[ \t]*:[ \t]*"

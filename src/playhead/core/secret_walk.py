@@ -2,6 +2,7 @@
 
 import binascii
 import math
+import re
 from base64 import b64decode, b64encode
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -11,6 +12,7 @@ from playhead.core.secret_names import SECRET_MARK, SchemaView, is_credential_na
 from playhead.core.stored import sort_text
 from playhead.core.values import JSON
 
+_TAG = re.compile(rb"\[REDACTED:[^\[\]]*\]")
 _TEXTS = frozenset({"$path", "$invalid", "$deep"})
 _CREDENTIALS = frozenset({"$int", "$decimal", "$uuid"})  # typed values that can be one; a point in time cannot
 _EXAMPLES = frozenset({"default", "const", "example", "examples"})
@@ -243,7 +245,8 @@ class Walk:
             raw.decode()
         except UnicodeDecodeError:
             self._refused.append([])
-            return self._noted(whole, "[REDACTED:bytes]")
+            tag = _TAG.search(replaced)
+            return self._noted(whole, tag[0].decode() if tag else "[REDACTED:bytes]")
         return self._noted(whole, {"$bytes": b64encode(replaced).decode()})
 
 

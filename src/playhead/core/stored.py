@@ -145,7 +145,7 @@ class _Walk:
             lowered = self.lower(value)
             if lowered is not NotImplemented and lowered is not value:
                 return self.value(lowered, depth)
-        return _writer_for(kind)(self, value, depth)
+        return _writer_for(cast("Any", kind))(self, value, depth)
 
     def array(self, value: Iterable[Any], depth: int) -> list[JSON]:
         self.enter(value, depth)
