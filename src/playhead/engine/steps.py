@@ -499,14 +499,22 @@ class ModelStep(Step):
 
     @property
     def key(self) -> ModelKey:
-        """The request's key; read once, in a replay before the decision, else by the writer."""
+        """The request's key; read once, in a replay before the decision, else by the writer.
+
+        Under the conversation's lock: the agent's thread and the writer may both be the first to ask.
+        """
         if self._key is None:
-            self._key = self.conversation.key(
-                self.request.model,
-                self.cells,
-                self.tool_cells,
-                thaw(self.params),
-                missing=self.request.missing,
-                key_view=self.active.redactor.key_view,
-            )
+            with self.conversation.lock:
+                if self._key is None:
+                    self._key = self._made_key()
         return self._key
+
+    def _made_key(self) -> ModelKey:
+        return self.conversation.key(
+            self.request.model,
+            self.cells,
+            self.tool_cells,
+            thaw(self.params),
+            missing=self.request.missing,
+            key_view=self.active.redactor.key_view,
+        )

@@ -11,6 +11,7 @@ An object without ``__dict__`` that is no dict or list counts as immutable.
 """
 
 import marshal
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -123,6 +124,7 @@ class Conversation(Transcript):
 
     def __init__(self) -> None:
         super().__init__()
+        self.lock = threading.Lock()  # held by whoever makes a key
         self._digests = Digests()
         self._tools: tuple[tuple[Cell, ...], bytes] | None = None
 
