@@ -57,7 +57,7 @@ def _session(c: sqlite3.Connection, pk: int, id: str) -> Iterator[str]:
         rows.verdicts(c, id)
         found = rows.nodes(c, id)
     except (FormatError, StoreError, LookupError, TypeError, ValueError) as error:
-        yield f"session {id}: {error}"
+        yield str(error) if id in str(error) else f"session {id}: {error}"
         return
     known = {node.id for node in found}
     for node in found:

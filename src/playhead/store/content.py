@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from playhead.core.codec import dump, encode, load
+from playhead.core.codec import FORMAT, dump, encode, load
 from playhead.core.values import JSON, Node, Session, Verdict
 
 
@@ -52,13 +52,13 @@ def join(head: dict[str, JSON], payload: Mapping[str, JSON]) -> dict[str, JSON]:
     return head
 
 
-def node_of(head: dict[str, JSON], payload: Mapping[str, JSON] | None) -> Node:
+def node_of(head: dict[str, JSON], payload: Mapping[str, JSON] | None, *, format: int = FORMAT) -> Node:
     """The node; with ``payload`` None the one that listings show, its payload members empty."""
     joined = head if payload is None else join(head, payload)
     call = joined.get("call")
     if call is not None:
         call.setdefault("arguments", None)  # a member without a default
-    return load(Node, joined, trusted=True)
+    return load(Node, joined, format=format, trusted=True)
 
 
 def content_digest(session: Session, nodes: Sequence[Node], verdicts: Sequence[Verdict]) -> str:

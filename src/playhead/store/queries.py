@@ -44,9 +44,9 @@ ADD_SEGMENT = """
     INSERT INTO segments (session, n, final, nodes, first_message, messages, first_list, lists, format, heads, body)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-SEGMENTS = "SELECT heads, body FROM segments WHERE session = ? ORDER BY n"
-HEADS = "SELECT heads, NULL FROM segments WHERE session = ? ORDER BY n"
-SEGMENT_MARKS = "SELECT n, final FROM segments WHERE session = ? ORDER BY n"
+SEGMENTS = "SELECT heads, body, format FROM segments WHERE session = ? ORDER BY n"
+HEADS = "SELECT heads, NULL, format FROM segments WHERE session = ? ORDER BY n"
+SEGMENT_MARKS = "SELECT n, final, format FROM segments WHERE session = ? ORDER BY n"
 
 SHARED = "SELECT data FROM shared WHERE digest = ?"
 ADD_SHARED = "INSERT INTO shared (digest, size, data) VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING"

@@ -6,13 +6,15 @@ from typing import Any, NamedTuple, TypeVar
 
 from playhead.core.codec import FORMAT, decode, dump, encode, load
 from playhead.core.values import JSON, Node, Origin, Session, Verdict
-from playhead.errors import NotFoundError, StoreDamagedError
+from playhead.errors import FormatError, NotFoundError, StoreDamagedError
 from playhead.store import lookup, queries
 from playhead.store.compression import compress, decompress
 from playhead.store.queries import column_text
 from playhead.store.segments import Segment, Stored, read
 
 V = TypeVar("V")
+
+CHECK = "playhead doctor lists what is damaged"
 
 HISTORY = (Origin.LIVE, Origin.IMPORT)
 """Origins whose calls the history of an agent is made of."""
@@ -40,7 +42,17 @@ def to_doc(value: Any) -> bytes:
 
 
 def of_doc(cls: type[V], format: int, doc: bytes) -> V:
-    return load(cls, decode(decompress(doc)), format=format, trusted=True)
+    """
+    Raises:
+        StoreDamagedError: not what was stored.
+        FormatError: stored by a newer playhead.
+    """
+    if format > FORMAT:
+        return load(cls, None, format=format)
+    try:
+        return load(cls, decode(decompress(doc)), format=format, trusted=True)
+    except (FormatError, LookupError, TypeError, ValueError) as error:
+        raise StoreDamagedError(f"a stored {cls.__name__.lower()} is damaged: {error}") from error
 
 
 # Sessions
@@ -140,12 +152,15 @@ def nodes(
     wanted: Callable[[Mapping[str, JSON]], bool] | None = None,
 ) -> list[Node]:
     pk = state(c, session_id).pk
-    return read(session_id, stored(c, pk, payloads=payloads), fetch(c), wanted=wanted)
+    try:
+        return read(session_id, stored(c, pk, payloads=payloads), fetch(c), wanted=wanted)
+    except FormatError as error:
+        raise StoreDamagedError(f"session {session_id} is damaged: {error.message}", hint=CHECK) from error
 
 
 def stored(c: sqlite3.Connection, pk: int, *, payloads: bool = True) -> Iterator[Stored]:
-    for heads, body in c.execute(queries.SEGMENTS if payloads else queries.HEADS, (pk,)):
-        yield Stored(heads, body)
+    for row in c.execute(queries.SEGMENTS if payloads else queries.HEADS, (pk,)):
+        yield Stored(*row)
 
 
 def fetch(c: sqlite3.Connection) -> Callable[[bytes], bytes]:
@@ -160,9 +175,15 @@ def fetch(c: sqlite3.Connection) -> Callable[[bytes], bytes]:
     return text
 
 
-def marks(c: sqlite3.Connection, pk: int) -> list[tuple[int, int]]:
-    """The numbers of a session's segments, and which of them are final."""
-    return c.execute(queries.SEGMENT_MARKS, (pk,)).fetchall()
+class Mark(NamedTuple):
+    n: int
+    final: bool
+    format: int
+
+
+def marks(c: sqlite3.Connection, pk: int) -> list[Mark]:
+    """What segments a session has."""
+    return [Mark(*row) for row in c.execute(queries.SEGMENT_MARKS, (pk,))]
 
 
 def add_segment(c: sqlite3.Connection, pk: int, segment: Segment, *, final: bool = False) -> StreamEnd:

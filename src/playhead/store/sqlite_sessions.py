@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from playhead.core.codec import FORMAT
 from playhead.core.values import JSON, Node, Session, SessionStatus, Verdict
 from playhead.errors import NotFoundError, UsageError
 from playhead.store import lookup, queries
@@ -186,7 +187,7 @@ class SqliteSessions:
             self._streams.popitem(last=False)
         return stream
 
-    def _merged(self, session_id: str) -> tuple[list[tuple[int, int]], Segment | None]:
+    def _merged(self, session_id: str) -> tuple[list[rows.Mark], Segment | None]:
         """All of a session in one segment, made while nobody is kept from writing; None when it is one already."""
         with self._connections.reading() as c:
             try:
@@ -194,8 +195,10 @@ class SqliteSessions:
             except NotFoundError:
                 return [], None
             marks = rows.marks(c, pk)
-            if not marks or (len(marks) == 1 and marks[0][1]):
+            if not marks or (len(marks) == 1 and marks[0].final):
                 return marks, None
+            if any(mark.format != FORMAT for mark in marks):
+                return marks, build(rows.nodes(c, session_id), Known(), final=True)
             return marks, merge(rows.stored(c, pk), rows.fetch(c))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from playhead.core.codec import decode, encode
+from playhead.core.codec import FORMAT, decode, encode
 from playhead.core.values import JSON
 from playhead.errors import FormatError
 from playhead.store.compression import compress, decompress
@@ -22,6 +22,7 @@ class Stored(NamedTuple):
 
     heads: bytes
     body: bytes | None
+    format: int = FORMAT
 
 
 class Cut(NamedTuple):

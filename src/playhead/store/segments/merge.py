@@ -11,13 +11,13 @@ from playhead.store.segments.index import ABSENT, Cut, Fetch, Index, Stored, pac
 
 
 def merge(segments: Iterable[Stored], fetch: Fetch) -> Segment:
-    """One final segment with what a reader of all of them sees.
+    """One final segment with what a reader of all of them sees. All must be of today's format.
 
     Raises:
         FormatError: one of them is damaged.
     """
     merger = _Merger(fetch)
-    opened = [(unpack(heads), decompress(body or b"")) for heads, body in segments]
+    opened = [(unpack(heads), decompress(body or b"")) for heads, body, _ in segments]
     newest: dict[str, Index] = {row[0]["id"]: index for index, _ in opened for row in index.nodes}
     try:
         for index, body in opened:

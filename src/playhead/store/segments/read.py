@@ -18,6 +18,7 @@ class Found(NamedTuple):
     payload: dict[str, JSON] | None
     messages: list[JSON] | None
     tools: bytes | None
+    format: int
 
 
 def read(
@@ -52,9 +53,11 @@ class _Reader:
         self._wanted = wanted
         self._messages: list[JSON] = []
         self._lists: list[list[JSON]] = []
+        self._format = 0
 
     def take(self, segment: Stored) -> None:
         index = unpack(segment.heads)
+        self._format = segment.format
         body = None if segment.body is None else decompress(segment.body)
         if body is None:
             for head, *_ in index.nodes:
@@ -103,7 +106,7 @@ class _Reader:
         head["started_at"] += index.since
         if "ended_at" in head:
             head["ended_at"] += head["started_at"]
-        self.found[head["id"]] = Found(head, payload, messages, tools)
+        self.found[head["id"]] = Found(head, payload, messages, tools, self._format)
 
     def _pieces(self, texts: bytes, count: int, index: Index, number: Callable[[int], int]) -> list[JSON]:
         pieces: list[JSON] = decode(b"[" + texts + b"]")
@@ -145,7 +148,7 @@ def _by_text(index: Index) -> dict[int, list[Cut]]:
 
 
 def _node(session_id: str, found: Found, fetch: Fetch, schemas: dict[bytes, JSON]) -> Node:
-    head, payload, messages, tools = found
+    head, payload, messages, tools, format = found
     head["session_id"] = session_id
     if messages is not None and payload is not None:
         payload["inputs"]["messages"] = messages
@@ -153,4 +156,4 @@ def _node(session_id: str, found: Found, fetch: Fetch, schemas: dict[bytes, JSON
         if tools not in schemas:
             schemas[tools] = decode(fetch(tools))
         payload["inputs"]["tools"] = schemas[tools]
-    return node_of(head, payload)
+    return node_of(head, payload, format=format)
