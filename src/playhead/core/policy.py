@@ -96,6 +96,8 @@ class StaticCase(_Config):
 
 
 class StaticConfig(_Config):
+    """The first case that fits the call."""
+
     type: Literal["static"] = "static"
     cases: tuple[StaticCase, ...] = ()
     on_miss: OnMiss = "fail"
@@ -179,10 +181,14 @@ class ToolPolicy(_Config):
 
 
 class LiveModel(_Config):
+    """The real model."""
+
     type: Literal["live"] = "live"
 
 
 class HistoryModel(_Config):
+    """The recorded response to the same request."""
+
     type: Literal["history"] = "history"
     on_miss: Literal["fail", "live"] = "fail"
 
