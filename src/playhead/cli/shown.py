@@ -114,7 +114,8 @@ def policy(stored: JSON) -> str | None:
         return None
     if "type" in stored:
         return _config(stored)
-    own = [f"{tool}: {_config(config)}" for tool, config in (stored.get("tools") or {}).items()]
+    tools: dict[str, JSON] = stored.get("tools") or {}
+    own = [f"{tool}: {_config(config)}" for tool, config in tools.items()]
     return "\n".join([_config(stored.get("default") or {"type": "history"}), *own])
 
 
