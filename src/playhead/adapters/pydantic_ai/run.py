@@ -10,6 +10,7 @@ from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import RunContext
 
 from playhead.adapters.pydantic_ai import codec
+from playhead.adapters.pydantic_ai.versions import version_of
 from playhead.core.canonical import NoKeyError, to_stored
 from playhead.engine import seam
 from playhead.engine.frames import FRAME, leave
@@ -71,7 +72,12 @@ class Run:
         inputs, refused = self._inputs(ctx)
         name = self.agent or getattr(ctx.agent, "name", None) or "agent"
         scope = seam.session(
-            name, inputs=inputs, recorder=self.recorder, not_replayable=refused, history=list(ctx.messages)
+            name,
+            inputs=inputs,
+            recorder=self.recorder,
+            version=version_of(ctx.agent),
+            not_replayable=refused,
+            history=list(ctx.messages),
         )
         active = scope.open()
         if active is not None and direct:

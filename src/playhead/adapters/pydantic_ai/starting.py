@@ -1,7 +1,5 @@
-"""Starting an agent object from the inputs of a session, and finding it again by its name."""
+"""Starting an agent object from the inputs of a session."""
 
-import sys
-from pathlib import Path
 from typing import Any
 
 from pydantic_ai import Agent
@@ -9,9 +7,7 @@ from pydantic_ai.agent import AbstractAgent
 
 from playhead.adapters.pydantic_ai import codec
 from playhead.adapters.pydantic_ai.capability import Playhead, is_present
-from playhead.core.values import AgentVersion
 from playhead.engine.entry import Inputs, register_starter
-from playhead.engine.version import CodeVersion, entry_point
 
 
 def fits(target: Any) -> bool:
@@ -19,7 +15,7 @@ def fits(target: Any) -> bool:
 
 
 async def start(agent: Agent[Any, Any], inputs: Inputs) -> Any:
-    """Runs the agent with a session's inputs and gives its output. Of several turns each goes on from the one before."""
+    """Runs the agent with a session's inputs and gives its output. Each of several turns goes on from the last."""
     value = inputs.value if isinstance(inputs.value, dict) else {"prompt": inputs.value}
     history: Any = None
     output: Any = None
@@ -41,24 +37,6 @@ async def _run(agent: Agent[Any, Any], given: dict[str, Any], history: Any) -> A
     if not is_present(agent, None):
         options["capabilities"] = [Playhead()]
     return await agent.run(codec.decode_prompt(given.get("prompt")), message_history=history, **options)
-
-
-class FoundByName:
-    """The version of an agent object: the module-level name that holds it is looked for when the version is captured."""
-
-    def __init__(self, agent: Any) -> None:
-        self._agent = agent
-
-    def capture(self, agent: str) -> AgentVersion:
-        return self._version().capture(agent)
-
-    def _version(self) -> CodeVersion:
-        for module in list(sys.modules.values()):
-            for name, held in list(getattr(module, "__dict__", {}).items()):
-                if held is self._agent and not name.startswith("__"):
-                    file = getattr(module, "__file__", None)
-                    return CodeVersion(entry_point(module, name), Path(file) if file else None)
-        return CodeVersion(None, None)
 
 
 def register() -> None:
