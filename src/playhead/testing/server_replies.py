@@ -130,7 +130,7 @@ def encoded(body: bytes, encoding: Encoding | None) -> bytes:
     """The body compressed as a whole."""
     if encoding is None:
         return body
-    return gzip.compress(body) if encoding == "gzip" else zlib.compress(body)
+    return gzip.compress(body, mtime=0) if encoding == "gzip" else zlib.compress(body)
 
 
 def _json(value: Any) -> bytes:
