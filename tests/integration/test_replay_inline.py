@@ -175,7 +175,9 @@ def test_a_static_error_and_an_injected_failure_reach_the_agent(recorder: Record
     record(careful, "p")
     static = {"type": "static", "cases": [{"error": {"message": "no funds", "class": "ValueError"}}]}
     assert playhead.replay(agent=careful, tool_policy={"tools": {"pay": static}}).output == "ValueError: no funds"
-    injected = playhead.replay(agent=careful, tool_policy={"tools": {"pay": {"type": "inject", "kind": "timeout", "nth": 1}}})
+    injected = playhead.replay(
+        agent=careful, tool_policy={"tools": {"pay": {"type": "inject", "kind": "timeout", "nth": 1}}}
+    )
     assert "tim" in injected.output.lower()
     assert by(injected) == ["injected"]
     assert CALLS == []

@@ -13,7 +13,7 @@ from playhead.engine.clock import SYSTEM_CLOCK, SYSTEM_IDS
 from playhead.engine.entry import load
 from playhead.engine.project import current_recorder, find_project
 from playhead.engine.recorder import Recorder
-from playhead.engine.replay import ReplayResult, execute, failed
+from playhead.engine.replay import ReplayResult, execute, failed, without_secrets
 from playhead.errors import PlayheadError, RefusedError
 from playhead.store.ports import Store
 
@@ -85,7 +85,8 @@ def _run(client: Client, request: ReplayCreateRequest, agent: Any, recorder: Rec
             model_hosts=frozenset(client.project.settings.model_endpoints),
         )  # fmt: skip
     except PlayheadError as error:
-        client.store.replays.save(failed(client.store.replays.get(stored.id), error))
+        lost = failed(client.store.replays.get(stored.id), error)
+        client.store.replays.save(without_secrets(lost, client.project.redactor()))
         raise
     finally:
         if not was_installed:

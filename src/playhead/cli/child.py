@@ -16,7 +16,7 @@ from playhead.core.values import Replay
 from playhead.engine.client import Client
 from playhead.engine.entry import load
 from playhead.engine.project import find_project, use_recorder
-from playhead.engine.replay import execute, failed
+from playhead.engine.replay import execute, failed, without_secrets
 from playhead.errors import PlayheadError
 
 
@@ -55,7 +55,8 @@ def run(order: dict[str, Any]) -> None:
             whole_process=True,
         )
     except PlayheadError as error:
-        store.replays.save(failed(store.replays.get(replay.id), error))
+        lost = failed(store.replays.get(replay.id), error)
+        store.replays.save(without_secrets(lost, project.redactor()))
     finally:
         recorder.close()
         store.close()

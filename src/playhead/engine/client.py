@@ -13,7 +13,7 @@ from playhead.engine.models import ToolWriter
 from playhead.engine.owner import is_gone, mark_abandoned
 from playhead.engine.preflight import Plan, plan_replay
 from playhead.engine.project import Project, find_project
-from playhead.engine.replay import failed
+from playhead.engine.replay import failed, without_secrets
 from playhead.errors import AgentProcessError, RefusedError
 from playhead.store.ports import AgentPort, Page, SessionPort, Store
 
@@ -89,7 +89,7 @@ class ReplayClient:
         lost = failed(done, error)
         assert lost.error is not None
         kept = {**(lost.error.attributes or {}), "stdout": end.stdout, "stderr": end.stderr}
-        lost = replace(lost, error=replace(lost.error, attributes=kept))
+        lost = without_secrets(replace(lost, error=replace(lost.error, attributes=kept)), self._project.redactor())
         self._store.replays.save(lost)
         return lost
 

@@ -101,6 +101,13 @@ class Project:
             project=self.settings.project,
         )
 
+    def redactor(self) -> Redactor:
+        """Takes out the configured secrets, and the credentials of this process's environment."""
+        redactor = Redactor(self.configured_secrets())
+        for name, value in credentials(os.environ).items():
+            redactor.learn(name, value)
+        return redactor
+
     def configured_secrets(self) -> dict[str, str]:
         """Values of the environment variables that ``secrets`` names, globs included."""
         return secret_values(self.settings.secrets, os.environ)

@@ -5,9 +5,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
+from playhead.core import codec
 from playhead.core.compare import Comparison
 from playhead.core.override import OverriddenInputs, override_inputs
 from playhead.core.policy import HistoryConfig, HistoryModel
+from playhead.core.redact import Redactor
 from playhead.core.tape import Tape
 from playhead.core.values import (
     JSON,
@@ -78,7 +80,7 @@ def make_state(
 ) -> ReplayState:
     """Loads the tape, once, so that no decision needs I/O."""
     secrets = recorder.secrets
-    tape = Tape.build(plan.nodes, plan.policy, secrets=secrets, redact=lambda value: secrets.redact(value).value)
+    tape = Tape.build(plan.nodes, plan.policy, secrets=secrets, redact=recorder.redact)
     offered = offered_tools(plan.nodes)
     return ReplayState(
         tape=tape,
@@ -89,6 +91,7 @@ def make_state(
         answers=_answers(plan, tape),
         override=plan.override,
         widen=lambda tool, config: _newest(store, plan.baseline, tool, config),
+        redact=recorder.redact,
         writer=writer,
         examples=lambda tool: _examples(plan.nodes, tool),
         output_schemas={n: t["output_schema"] for n, t in offered.items() if t.get("output_schema") is not None},
@@ -156,8 +159,16 @@ def execute(
         replay, state, plan.baseline, plan.nodes, result, store.sessions.nodes(result.id),
         fork=plan.fork, guard=level, extra=rows, clock=clock,
     )  # fmt: skip
+    redactor = scope.active.redactor if scope.active is not None else recorder.secrets
+    settled = replace(settled, replay=without_secrets(settled.replay, redactor))
     store.replays.save(settled.replay)
     return settled, result
+
+
+def without_secrets(replay: Replay, redactor: Redactor) -> Replay:
+    """The replay as it may be written: miss texts, diffs and process output quote what the agent saw."""
+    clean = codec.load(Replay, redactor.redact(codec.dump(replay)).value, trusted=True)
+    return replace(clean, id=replay.id, baseline_session_id=replay.baseline_session_id)
 
 
 def _inputs(plan: Plan) -> OverriddenInputs:

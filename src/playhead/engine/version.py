@@ -115,8 +115,8 @@ def _file_of(module: ModuleType | None) -> Path | None:
 def _importable(module: ModuleType) -> bool:
     """Whether a fresh interpreter in the working directory finds the module by its name."""
     file = _file_of(module)
-    if file is None:
-        return False
+    if file is None or (file.stem != "__init__" and file.stem != module.__name__.rpartition(".")[2]):
+        return False  # loaded under another name than its file has
     top = file.parents[module.__name__.count(".") + (file.stem == "__init__")]
     paths = sysconfig.get_paths()
     installed = {Path(paths[name]) for name in ("purelib", "platlib", "stdlib", "platstdlib")}
