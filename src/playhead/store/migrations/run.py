@@ -14,6 +14,8 @@ from sqlalchemy.exc import DBAPIError
 
 from playhead.errors import StoreError
 
+_NOTHING = "0000"
+
 
 def migrate(path: Path, *, to: str, busy_timeout: float = 5.0) -> Path | None:
     """Migrate the store to version ``to`` in one transaction: all of it, or nothing.
@@ -30,10 +32,11 @@ def migrate(path: Path, *, to: str, busy_timeout: float = 5.0) -> Path | None:
     event.listen(engine, "begin", _take_write_lock)
     try:
         with engine.begin() as connection:
-            version = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one()
+            found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one_or_none()
+            version = found or _NOTHING
             if version == to:
                 return None
-            copy = _copy(path, version)
+            copy = None if version == _NOTHING else _copy(path, version)
             _upgrade(connection, version, to)
             return copy
     except DBAPIError as error:
