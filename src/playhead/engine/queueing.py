@@ -15,6 +15,7 @@ from playhead.engine.track import Slot
 
 _POLITE_NS = 200_000
 _PAUSE = 0.00005
+_BATCH, _BATCH_POLITE = 256, 16  # nodes in one append; a small one holds the interpreter for a shorter time
 _OPEN_AFTER_NS = 1_000_000_000
 
 
@@ -51,6 +52,7 @@ class Pipeline:
         self._books: dict[str, _Book] = {}
         self._ready: list[Numbered] = []
         self._number = 0
+        self._batch = _BATCH
 
     @property
     def busy(self) -> bool:
@@ -60,6 +62,7 @@ class Pipeline:
     def encode(self, items: list[Any], *, polite: bool = False) -> list[Numbered]:
         """The operations for queue items. ``polite``: lets other threads run every now and then."""
         since = time.perf_counter_ns()
+        self._batch = _BATCH_POLITE if polite else _BATCH
         for item in items:
             try:
                 self._handle(item)
@@ -167,7 +170,7 @@ class Pipeline:
 
     def _append(self, book: _Book, node: Node) -> None:
         last = self._ready[-1].what if self._ready else None
-        if isinstance(last, Append) and last.session_id == book.opened.id:
+        if isinstance(last, Append) and last.session_id == book.opened.id and len(last.nodes) < self._batch:
             last.nodes.append(node)
         else:
             self._add(Append(book.opened.id, [node]))

@@ -31,6 +31,7 @@ log = logging.getLogger("playhead")
 
 _LINGER = 50  # timer rounds without work before the writer sleeps
 _CHUNK = 64  # queue items encoded at a time
+_BACKLOG = 2000  # with more items waiting the writer no longer steps aside for other threads
 
 
 class Recorder:
@@ -213,7 +214,7 @@ class Recorder:
             with self._lock:
                 items = self._take(_CHUNK)
                 try:
-                    ready = self._pipeline.encode(items, polite=len(self._queue) < self._size // 2)
+                    ready = self._pipeline.encode(items, polite=len(self._queue) < _BACKLOG)
                 except Exception as error:  # noqa: BLE001 - the writer must live
                     self.count("errors", error)
                     continue

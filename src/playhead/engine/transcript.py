@@ -14,7 +14,9 @@ import marshal
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
+from types import ModuleType
 from typing import Any
 
 from playhead.core.canonical import NoKeyError
@@ -24,7 +26,8 @@ from playhead.core.values import JSON, Encoded, NoKey
 ToNormal = Callable[[Any], list[JSON]]
 KeyView = Callable[[JSON], JSON]
 _KEPT = 4  # conversations that may take turns in one place
-_ATOMS = frozenset({type(None), bool, int, float, str, bytes, complex})
+_ATOMS = frozenset({type(None), bool, int, float, str, bytes, complex, datetime})
+_OPAQUE = (type, Enum, ModuleType)
 
 
 class Cell:
@@ -175,20 +178,25 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _containers(value: Any) -> list[Any]:
-    """Every dict and list reachable from a message, the ``__dict__`` of objects included."""
+    """Every dict and list reachable from a message, the ``__dict__`` of objects included; level by level."""
     found: list[Any] = []
+    level: list[Any] = [value]
     seen: set[int] = set()
-    todo: list[Any] = [value]
-    while todo:
-        item = todo.pop()
-        kind: Any = type(item)
-        if kind in _ATOMS or isinstance(item, type | Enum):
-            continue
-        inner: Any = item if kind is dict or kind is list or kind is tuple else getattr(item, "__dict__", None)
-        if inner is None or callable(item) or id(inner) in seen:
-            continue
-        seen.add(id(inner))
-        if kind is not tuple:
+    while level:
+        below: list[Any] = []
+        for item in level:
+            kind = type(item)
+            if kind is dict:
+                inner = item
+            elif kind is list or kind is tuple:
+                below += [held for held in item if type(held) not in _ATOMS]
+                if kind is list:
+                    found.append(item)
+                continue
+            elif isinstance(item, _OPAQUE) or (inner := getattr(item, "__dict__", None)) is None or callable(item):
+                continue
             found.append(inner)
-        todo.extend(inner if kind is list or kind is tuple else inner.values())
+            below += [held for held in inner.values() if type(held) not in _ATOMS]
+        level = [held for held in below if id(held) not in seen]
+        seen.update(map(id, level))
     return found
