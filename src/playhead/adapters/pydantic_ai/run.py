@@ -54,7 +54,11 @@ class Run:
         self, ctx: RunContext[Any], handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
         """The run inside its session, turn or agent call."""
-        self.scope = scope = self._opened(ctx)
+        try:
+            scope = self.scope = self._opened(ctx)
+        except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
+            self.trouble(error, "opening a run")
+            return await handler()
         token = scope.enter()
         try:
             result = await handler()
@@ -63,7 +67,10 @@ class Run:
             scope.close(self._failure or error)
             raise
         leave(token)
-        self._keep(scope, result)
+        try:
+            scope.output, scope.messages = result.output, result.all_messages()
+        except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
+            self.trouble(error, "reading the result of a run")
         scope.close()
         return result
 
@@ -104,10 +111,6 @@ class Run:
                     inputs[name] = value
         return inputs, refused
 
-    def _keep(self, scope: seam.SessionScope, result: AgentRunResult[Any]) -> None:
-        scope.output = result.output
-        scope.messages = result.all_messages()
-
     def add_inputs(self, results: Any) -> None:
         """Adds deferred tool results, which the framework shows only after the run has begun, to the run's inputs."""
         if self.scope is not None:
@@ -129,7 +132,7 @@ class Run:
         Raises:
             ReplayStop: in a replay.
         """
-        state = self.replay
+        state = self.replay or seam.replay_here()
         if state is not None:
             wrapped = error if isinstance(error, PlayheadError) else RecordingError(
                 f"playhead failed while {doing}: {type(error).__name__}: {error}"

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary, ref
+from weakref import finalize, ref
 
 from playhead.core.values import AgentVersion
 from playhead.engine.version import CodeVersion, entry_point
@@ -28,11 +28,15 @@ def _find(agent: Any) -> CodeVersion:
     return CodeVersion(None, None)
 
 
-_versions: WeakKeyDictionary[Any, FoundByName] = WeakKeyDictionary()
+_versions: dict[int, FoundByName] = {}
 
 
 def version_of(agent: Any) -> FoundByName | None:
-    """What captures the version of an agent, the same object each time."""
+    """What captures the version of an agent, the same object each time. Agents have no hash, so they go by identity."""
     if agent is None:
         return None
-    return _versions.setdefault(agent, FoundByName(agent))
+    known = _versions.get(id(agent))
+    if known is None:
+        known = _versions[id(agent)] = FoundByName(agent)
+        finalize(agent, _versions.pop, id(agent), None).atexit = False
+    return known
