@@ -169,15 +169,26 @@ def _object(value: dict[Any, Any], depth: int) -> str:
                 raise NoKeyError("duplicate_key")
             texts[text] = f"{text}:{_text(value[name], depth)}"
     except NoKeyError as error:
-        if not _is_tag(value):
-            error.below(str(name))
+        _note_place(error, str(name), value)
         raise
     names = sorted(zip(map(utf16, value), texts.values(), strict=True))
     return "{" + ",".join([text for _, text in names]) + "}"
 
 
-def _is_tag(value: dict[Any, Any]) -> bool:
-    return len(value) == 1 and next(iter(value)) in TAGS
+def _note_place(error: NoKeyError, name: str, value: dict[Any, Any]) -> None:
+    """Notes the member of an object that holds what was refused; tags and escapes are no levels of the value."""
+    if len(value) != 1 or not name.startswith("$"):
+        error.below(name)
+    elif name in ("$object", "$enum", "$set"):
+        error.above()
+    elif name == "$map":
+        place = error.above()
+        error.above()
+        if isinstance(place, int):
+            key = value[name][place][0]
+            error.below(key if isinstance(key, str) else _text(key, 0))
+    elif name not in TAGS:
+        error.below(name.removeprefix("$"))
 
 
 TAGS = frozenset(

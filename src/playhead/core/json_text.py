@@ -22,8 +22,8 @@ MAX_DEPTH: Final = 200
 MAX_INT_DIGITS: Final = 4300
 EXACT_INT: Final = 2**53 - 1
 _PARSE_DEPTH = MAX_DEPTH + 50  # a stored document nests a value inside a few levels of its own
-_ROUNDED = byte_set(rb"[0-9]{20}")  # an integer beyond 64 bits, which orjson reads as a double
-_NON_FINITE = byte_set(rb"(?s)g.{6}[\xf0-\xff][\x7f\xff]")
+_ROUNDED = byte_set(rb"[0-9]{20}|-[0-9]{19}")  # an integer beyond 64 bits, which orjson reads as a double
+_NON_FINITE = byte_set(rb"(?s)[g\xe7].{6}[\xf0-\xff][\x7f\xff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BRACKETS = re.compile(r'"(?:[^"\\]+|\\.)*"?|[\[\]{}]', re.DOTALL)
 _CONTAINERS = frozenset({dict, list, tuple})
@@ -48,6 +48,10 @@ class NoKeyError(ValueError):
     def below(self, step: str | int) -> None:
         """Notes one enclosing member or place; called from the inside out while the error travels up."""
         self._steps.append(step)
+
+    def above(self) -> str | int | None:
+        """Takes back the step noted last, where the value has no such level."""
+        return self._steps.pop() if self._steps else None
 
     @property
     def no_key(self) -> NoKey:
@@ -96,7 +100,7 @@ def parse_json(text: str | bytes | bytearray | memoryview) -> JSON:
 
 
 def _parse_slowly(text: str) -> JSON:
-    if not nests_shallowly(text) and nesting(text) > _PARSE_DEPTH:
+    if text.count("[") + text.count("{") > MAX_DEPTH and nesting(text) > _PARSE_DEPTH:
         raise NoKeyError("too_deep", "JSON text")
     try:
         return json.loads(text, parse_int=_integer, parse_constant=_refuse_constant)
@@ -113,7 +117,11 @@ def _refuse_constant(name: str) -> Any:
 
 
 def nesting(text: str) -> int:
-    """How many levels of brackets JSON text opens, without recursion."""
+    """How many levels of brackets JSON text opens, without recursion.
+
+    Raises:
+        ValueError: the brackets do not match, so it is not JSON.
+    """
     depth = deepest = 0
     for token in _BRACKETS.finditer(text):
         mark = token[0]
@@ -122,6 +130,8 @@ def nesting(text: str) -> int:
             deepest = max(deepest, depth)
         elif mark in "]}":
             depth -= 1
+    if depth:
+        raise ValueError("brackets do not match")
     return deepest
 
 
@@ -168,11 +178,6 @@ def marshalled(value: Any) -> bytes | None:
 def has_non_finite(marshalled_value: bytes) -> bool:
     """False only if no float in the value is NaN or infinite: none has all bits of its exponent set."""
     return _NON_FINITE.Match(marshalled_value) is not None
-
-
-def nests_shallowly(text: str) -> bool:
-    """Whether JSON text has at most 200 levels."""
-    return text.count("[") + text.count("{") <= MAX_DEPTH or nesting(text) <= MAX_DEPTH
 
 
 def proves_depth(value: JSON, text: bytes) -> bool:

@@ -6,8 +6,7 @@ one pass; only on a hit is each one's place looked up.
 """
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
-from html.entities import html5
+from functools import cache, cached_property
 from typing import Final, NamedTuple
 
 from playhead.core.byte_patterns import ByteExpression, ByteSet, byte_set, escaped, longest_match
@@ -24,15 +23,16 @@ _BASE64_SPELLING = {"+": r"(?:[+\-]|%2[Bb])", "/": r"(?:/|_|\\+/|%2[Ff])"}
 _SHORT_ESCAPES = {'"': '"', "\\": r"\\", "/": "/", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
 
 
+@cache
 def _entity_names() -> dict[str, list[str]]:
+    """HTML's names of each character."""
+    from html.entities import html5  # only runs with secrets need the table
+
     names: dict[str, list[str]] = {}
     for name, text in html5.items():
         if name.endswith(";"):
             names.setdefault(text, []).append(name[:-1])
     return names
-
-
-_ENTITIES = _entity_names()
 
 
 class Span(NamedTuple):
@@ -165,11 +165,12 @@ def _character(char: str) -> str:
     """One character of a secret in all its spellings."""
     raw = char.encode("utf-8", "surrogatepass")
     units = char.encode("utf-16-be", "surrogatepass").hex()
+    entities = [f"#0*{ord(char)}", f"#[xX]0*{_hex_number(ord(char))}", *_entity_names().get(char, ())]
     forms = [
         _bytes_pattern(raw),
         "".join(f"%(?:25)*{_hex(bytes([byte]))}" for byte in raw),
         "".join(rf"\\+u{''.join(map(_digit, units[at : at + 4]))}" for at in range(0, len(units), 4)),
-        f"&(?:amp;)*(?:{'|'.join([f'#0*{ord(char)}', f'#[xX]0*{_hex_number(ord(char))}', *_ENTITIES.get(char, ())])});",
+        f"&(?:amp;)*(?:{'|'.join(entities)});",
     ]
     if char == " ":
         forms.append(r"\+")
