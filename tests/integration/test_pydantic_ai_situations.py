@@ -305,7 +305,7 @@ def recorded(world: World, situation: Callable[[World], str]) -> tuple[Callable[
 
     try:
         said: Any = desk()
-    except Exception as error:  # noqa: BLE001 - the situation's own
+    except Exception as error:
         said = error
     return desk, said, world.session()
 
