@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import (
     AfterValidator,
+    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -63,10 +64,10 @@ class HistoryConfig(_Config):
 class ErrorCase(_Config):
     """A failure that a static case gives. ``class`` in JSON is ``error_class`` here."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
     message: str
-    error_class: str | None = Field(default=None, alias="class")
+    error_class: str | None = Field(
+        default=None, validation_alias=AliasChoices("class", "error_class"), serialization_alias="class"
+    )
     status: int | None = None
     code: str | int | None = None
     retry_after: float | None = None

@@ -149,7 +149,7 @@ def _fields(at: Any, path: list[str | int], what: str) -> list[str]:
     elif is_object(at) and "type" in at:
         configs = _MODEL_CONFIGS if what == "model policy" else _TOOL_CONFIGS
         model = configs.get(str(at["type"]), model)
-    return [field.alias or name for name, field in model.model_fields.items()]
+    return [field.serialization_alias or name for name, field in model.model_fields.items()]
 
 
 def _types(what: str) -> list[str]:
