@@ -130,7 +130,7 @@ def replay_one(engine: Any, session: Any, agent: Any, number: int, options: argp
         "pointers": list(found.pointers) if found else [],
         "why": (found.explanation if found else "; ".join(fidelity.reasons)),
         "diff": found.diff if found else None,
-        "error": result.error,
+        "error": result.error.message if result.error else None,
     }
     if options.output == "text":
         print(f"      {reason['where']}: {reason['why']}")

@@ -1,16 +1,20 @@
 """`playhead.replay(...)`: a replay in this process, for notebooks and tests."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from playhead.adapters.installation import install, installed, uninstall
-from playhead.core.policy import ModelPolicy, ReplayOverride, ToolPolicy
+from playhead.core.policy import HistoryModel, ModelPolicy, ReplayOverride, ToolPolicy
 from playhead.core.policy_json import parse_model_policy, parse_override, parse_policy
 from playhead.core.requests import ReplayCreateRequest
 from playhead.core.values import RunSpec
+from playhead.engine.child import PLACEHOLDER_KEY
 from playhead.engine.client import Client
 from playhead.engine.clock import SYSTEM_CLOCK, SYSTEM_IDS
 from playhead.engine.entry import load
+from playhead.engine.preflight import PROVIDER_KEYS
 from playhead.engine.project import current_recorder, find_project
 from playhead.engine.recorder import Recorder
 from playhead.engine.replay import ReplayResult, execute, failed, without_secrets
@@ -80,10 +84,11 @@ def _run(client: Client, request: ReplayCreateRequest, agent: Any, recorder: Rec
     was_installed = installed()
     install()
     try:
-        settled, session = execute(
-            plan, stored, target, store=client.store, recorder=recorder, writer=client.replays.writer,
-            model_hosts=frozenset(client.project.settings.model_endpoints),
-        )  # fmt: skip
+        with _placeholder_keys(plan.model_policy):
+            settled, session = execute(
+                plan, stored, target, store=client.store, recorder=recorder, writer=client.replays.writer,
+                model_hosts=frozenset(client.project.settings.model_endpoints),
+            )  # fmt: skip
     except PlayheadError as error:
         lost = failed(client.store.replays.get(stored.id), error)
         client.store.replays.save(without_secrets(lost, client.project.redactor()))
@@ -99,6 +104,18 @@ def _run(client: Client, request: ReplayCreateRequest, agent: Any, recorder: Rec
         warnings=plan.warnings,
         notes=plan.notes,
     )
+
+
+@contextmanager
+def _placeholder_keys(policy: ModelPolicy) -> Generator[None]:
+    """Under model history, a placeholder for each provider key that is missing: clients are not built without one."""
+    missing = [n for n in PROVIDER_KEYS if not os.environ.get(n)] if isinstance(policy, HistoryModel) else []
+    os.environ.update(dict.fromkeys(missing, PLACEHOLDER_KEY))
+    try:
+        yield
+    finally:
+        for name in missing:
+            os.environ.pop(name, None)
 
 
 def _recorded(spec: RunSpec | None) -> Any:

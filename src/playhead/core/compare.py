@@ -165,7 +165,9 @@ def _grouped(nodes: Sequence[Node]) -> dict[tuple[Path, NodeKind], list[Node]]:
     groups: dict[tuple[Path, NodeKind], list[Node]] = {}
     paths = node_paths(nodes)
     for node in sorted(nodes, key=lambda n: n.seq):
-        if node.kind is NodeKind.TOOL_CALL and node.status is not NodeStatus.NEVER_RAN and node.call:
+        if node.status is NodeStatus.NEVER_RAN:
+            continue
+        if node.kind is NodeKind.TOOL_CALL and node.call:
             groups.setdefault((node.call.path, node.kind), []).append(node)
         elif node.kind is NodeKind.MODEL_CALL:
             groups.setdefault((paths[node.id], node.kind), []).append(node)

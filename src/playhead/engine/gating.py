@@ -109,7 +109,7 @@ def _unwritten(state: ReplayState, answer: Answer, error: Exception, tool: str) 
     return broken(state, error, f"writing a result for {tool!r}")
 
 
-def answer_model(state: ReplayState, view: ModelView) -> Outcome | None:
+def answer_model(state: ReplayState, view: ModelView) -> Answer:
     """Answers a model call from history, or lets it go out.
 
     Raises:
@@ -120,17 +120,17 @@ def answer_model(state: ReplayState, view: ModelView) -> Outcome | None:
             state.check()
             row = _row("model", "live", tool=view.requested, key=view.key, path=view.path, node_id=view.ref)
             if state.answers is None:
-                state.note(row)
-                return None
+                return _answer(state, row, Provenance(by="live"), None)
             decision = state.answers.decide(view)
             match decision:
                 case Serve():
-                    state.note(_from(row, decision.provenance, by="served", marks=decision.marks))
-                    return decision.outcome
+                    made = _from(row, decision.provenance, by="served", marks=decision.marks)
+                    return _answer(state, made, decision.provenance, decision.outcome)
                 case RunLive(missed=missed):
-                    state.note(replace(row, by="live" if missed is None else "missed", detail=missed))
-                    return None
+                    made = replace(row, by="live" if missed is None else "missed", detail=missed)
+                    return _answer(state, made, Provenance(by="live", detail=missed), None)
                 case Ended():
+                    state.note(LedgerRow(kind="note", by="note", detail=decision.detail))
                     raise state.latch_with(RecordingEnded(decision))
                 case Stop():
                     state.note(replace(row, by=_stopped_by(decision.reason), detail=decision.message))

@@ -61,7 +61,7 @@ def settle(
         output=from_history or baseline.status is not result.status,
     )
     judged = fidelity(comparison, ledger, compared=_compared(baseline_nodes, from_history))
-    error = _error(state, ledger, baseline_nodes, fork)
+    error = _error(state, ledger, baseline_nodes, result, fork)
     final = replace(
         replay,
         status=ReplayStatus.FAILED if error else ReplayStatus.COMPLETED,
@@ -109,7 +109,7 @@ def _compared(nodes: Sequence[Node], from_history: bool) -> int:
 
 
 def _error(
-    state: ReplayState, ledger: Sequence[LedgerRow], baseline_nodes: Sequence[Node], fork: bool
+    state: ReplayState, ledger: Sequence[LedgerRow], baseline_nodes: Sequence[Node], result: Session, fork: bool
 ) -> ErrorInfo | None:
     if state.latch is not None and not isinstance(state.latch, RecordingEnded):
         return error_info(state.latch.error)
@@ -128,11 +128,16 @@ def _error(
     if calls and not served and not fork:
         return error_info(
             NothingServedError(
-                f"nothing was served although the baseline has {calls} tool call(s)",
+                f"nothing was served although the baseline has {calls} tool call(s){_own_failure(result)}",
                 hint="is the agent under test the one that was recorded, and are its tools wrapped?",
             )
         )
     return None
+
+
+def _own_failure(result: Session) -> str:
+    error = result.error
+    return f": the agent failed first, with {error.class_name}: {error.message}" if error is not None else ""
 
 
 def _fields(state: ReplayState) -> list[str]:

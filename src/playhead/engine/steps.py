@@ -31,7 +31,7 @@ from playhead.engine.egress import model_traffic
 from playhead.engine.failures import capture
 from playhead.engine.frames import Inside
 from playhead.engine.models import ToolRequest
-from playhead.engine.replaying import ModelView, ReplayState
+from playhead.engine.replaying import ModelView, RecordingEnded, ReplayState
 from playhead.engine.snapshot import Snapshot, freeze, freeze_emitted, freeze_stored, thaw, weight
 from playhead.engine.track import Identity, Requested, Slot, Track, path_of
 from playhead.engine.transcript import Cell, Conversation, ModelKey, ToNormal
@@ -415,13 +415,16 @@ class ModelStep(Step):
         if state is None:
             return None
         try:
-            outcome = gating.answer_model(state, self.view())
+            answer = gating.answer_model(state, self.view())
+        except RecordingEnded:  # no call of the replay: it ended before it would be made
+            self._close(NodeStatus.NEVER_RAN)
+            raise
         except ReplayStop:
             self.provenance = Provenance(by="stopped")
             self.cancel()
             raise
-        self.provenance = Provenance(by="live" if outcome is None else "served")
-        return outcome
+        self.provenance = answer.provenance
+        return answer.outcome
 
     async def decide_async(self) -> Outcome | None:
         """`decide`, for asyncio; nothing in it waits."""
