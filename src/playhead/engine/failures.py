@@ -127,6 +127,8 @@ def _args(error: BaseException, registered: Any) -> JSON:
             return {"$object": [registered[0].__qualname__, to_stored(registered[1](error))]}
         if _is_group(error):
             return [_member(error, "message")]
+        if isinstance(error, OSError) and error.filename is not None and len(error.args) == 2:
+            return to_stored([*error.args, error.filename])  # `args` leaves it out, the constructor takes it
         return to_stored(list(error.args))
     except Exception:  # noqa: BLE001 - args without stored form, or a user's to_json
         return None
@@ -190,6 +192,7 @@ def _attributes(error: BaseException) -> dict[str, JSON] | None:
     return kept or None
 
 
+_HTTP_CLIENTS = ("httpx", "httpx2", "requests")
 _KEYWORDS: dict[type, tuple[str, ...]] = {
     NameError: ("name",),
     AttributeError: ("name",),
@@ -244,7 +247,21 @@ def _made(cls: type[Exception], info: ErrorInfo) -> Exception:
         error.args = tuple(args)
     for name, value in (info.attributes or {}).items():
         _set(error, name, from_stored(value))
+    if info.status is not None and not hasattr(error, "response") and cls.__module__.split(".")[0] in _HTTP_CLIENTS:
+        _set(error, "response", _response(str(info.module).partition(".")[0], info))
     return error
+
+
+def _response(library: str, info: ErrorInfo) -> Any:
+    """A response with the recorded status, for errors of HTTP clients whose callers look at it."""
+    client: Any = sys.modules.get(library)
+    headers = {} if info.retry_after is None else {"retry-after": f"{info.retry_after:g}"}
+    if library in ("httpx", "httpx2"):
+        return client.Response(info.status, headers=headers)
+    response = client.Response()
+    response.status_code = info.status
+    response.headers.update(headers)
+    return response
 
 
 def _set(error: Exception, name: str, value: Any) -> None:
@@ -258,6 +275,7 @@ def _checked(error: BaseException, cls: type[Exception], info: ErrorInfo) -> Exc
     """Raises unless the exception is what was recorded: same class, same text."""
     if type(error) is not cls:
         raise TypeError("another class")
-    if str(error)[:_MAX_TEXT] != info.message or (info.repr is not None and repr(error)[:_MAX_TEXT] != info.repr):
+    as_shown = info.members or info.repr is None or repr(error)[:_MAX_TEXT] == info.repr
+    if str(error)[:_MAX_TEXT] != info.message or not as_shown:
         raise ValueError("another text")
     return error
