@@ -76,7 +76,7 @@ def build_record(value: dict[str, Any]) -> Any:
     name = value["class"]
     makers = {
         "dataclass": lambda: dataclasses.make_dataclass(name, fields),
-        "pydantic": lambda: pydantic.create_model(name, **dict.fromkeys(fields, (Any, ...)))  # type: ignore[call-overload],
+        "pydantic": lambda: pydantic.create_model(name, **dict.fromkeys(fields, (Any, ...))),  # type: ignore[call-overload]
         "msgspec": lambda: msgspec.defstruct(name, list(fields)),
         "namedtuple": lambda: namedtuple(name, list(fields)),
     }

@@ -23,7 +23,7 @@ _gate = byte_set(
     rb"|PRIVATE KEY|(?i:bearer|basic)[ +%\\\t]|://[^/\s\"@]{1,256}@"
     rb"|(?i)(?:passw(?:or)?d|passphrase|secret|credential|authorization|cookie|(?:api|access|private)[-_. ]?key)"
     rb"[A-Za-z0-9_.\- \[\]()/#@$\x80-\xff]*(?:\\*[\"']|[=:])"
-    rb"|(?i)(?:token|jwt)(?:\\*[\"']|[=:])"
+    rb"|(?i)(?:token|jwt)[\]\[)(}{ _.\-]*(?:\\*[\"']|[=:])"
 )
 
 
@@ -85,7 +85,7 @@ _SHAPES: tuple[_Shape, ...] = (
     ("ghp", re.compile(rb"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,})"), 0, _always),
     ("xox", re.compile(rb"\bxox[a-z]-[A-Za-z0-9-]{8,}"), 0, _always),
     ("akia", re.compile(rb"\bA[KS]IA[0-9A-Z]{16}\b"), 0, _always),
-    ("bearer", re.compile(rb"(?i)\bbearer" + _SPACE + rb"([A-Za-z0-9\-._~+/]{8,}=*)"), 1, _not_prose),
+    ("bearer", re.compile(rb"(?i)\bbearer" + _SPACE + rb"([A-Za-z0-9\-._~+/]{7,}[A-Za-z0-9\-_~+/]=*)"), 1, _not_prose),
     ("basic", re.compile(rb"(?i)\bbasic" + _SPACE + rb"([A-Za-z0-9+/_-]{6,}={0,2})"), 1, _is_basic),
     ("cookie", re.compile(rb"(?im)\b(?:set-)?cookie:[ \t]*([^\s\"'][^\r\n\"']*)"), 1, _always),
 )
