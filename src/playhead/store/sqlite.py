@@ -40,7 +40,7 @@ class SqliteStore:
     """
 
     def __init__(self, path: Path | str, *, create: bool = True, busy_timeout: float = 5.0) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()  # a child process may work in another folder
         self.url = f"sqlite:///{self.path}"
         self._connections = Connections(self.path, busy_timeout=busy_timeout)
         try:
