@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from playhead.errors import PlayheadError as PlayheadError
     from playhead.errors import ReplayedToolError as ReplayedToolError
     from playhead.errors import ReplayStop as ReplayStop
+    from playhead.store.ports import SessionQuery as SessionQuery
 
 _HOMES = {
     "agent": "adapters.functions",
@@ -91,6 +92,7 @@ _HOMES = {
     "PlayheadError": "errors",
     "ReplayedToolError": "errors",
     "ReplayStop": "errors",
+    "SessionQuery": "store.ports",
 }
 
 __all__ = [*_HOMES, "__version__"]

@@ -26,6 +26,7 @@ PUBLIC = {
     "ReplayResult",
     "ReplayStop",
     "ReplayedToolError",
+    "SessionQuery",
     "StaticCase",
     "StaticConfig",
     "ToolPolicy",

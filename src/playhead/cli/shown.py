@@ -152,7 +152,8 @@ def divergence(held: Divergence) -> list[str]:
     if held.diff:
         lines = held.diff.split("\n")
     elif held.expected is not None or held.seen is not None:
-        lines += [f"recorded: {brief(held.expected, 200)}", f"now:      {brief(held.seen, 200)}"]
+        sides = (("recorded: ", held.expected), ("now:      ", held.seen))
+        lines += [f"{name}{brief(side, 200)}" for name, side in sides if side is not None or held.what == "output"]
     return [f"{held.where}: {held.explanation or held.what.replace('_', ' ')}", *(f"  {line}" for line in lines)]
 
 
