@@ -13,7 +13,7 @@ import openai
 import pytest
 
 from playhead.adapters import wire
-from playhead.core.values import NodeStatus, OutcomeKind, SessionStatus
+from playhead.core.values import NodeKind, NodeStatus, OutcomeKind, SessionStatus
 from playhead.engine import seam
 from playhead.engine.egress import own_traffic
 from playhead.testing.servers import Call, LoggedRequest, ModelServer, Reply
@@ -229,7 +229,11 @@ def test_a_cancelled_request_ends_as_cancelled(bench: Any) -> None:
         async with openai.AsyncOpenAI(base_url=server.openai_url, api_key="none", max_retries=0) as client:
             stream = await client.chat.completions.create(model="m", messages=ASK, stream=True)
             await anext(aiter(stream))
-            waiting = asyncio.create_task(anext(aiter(stream)))
+
+            async def read_on() -> None:
+                await anext(aiter(stream))
+
+            waiting = asyncio.create_task(read_on())
             await asyncio.sleep(0)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -254,6 +258,7 @@ def test_sessions_at_the_same_time_do_not_mix(bench: Any) -> None:
                         pass
                 else:
                     await client.chat.completions.create(model="m", messages=ask)
+            assert active is not None
             return active.session_id
 
     async def all_of_them(server: ModelServer) -> list[Any]:
@@ -289,6 +294,19 @@ def test_compressed_bodies_are_read_and_pass_unchanged(bench: Any, library: Any,
         run = bench.record(lambda: (ask(server, False), ask(server, True)))
     assert run.output == (plain, streamed)
     assert [n.outcome.value["parts"][0]["text"] for n in run.models] == ["It rains.", "It rains."]
+
+
+def test_a_stream_that_cannot_be_decoded_is_not_recorded_as_an_empty_answer(bench: Any) -> None:
+    headers = {"content-type": "text/event-stream", "content-encoding": "unheard-of"}
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, headers=headers, content=iter([b"?!"]))
+
+    run = bench.record(lambda: streamed(handler, "/v1/messages"))
+    (node,) = run.models
+    assert run.output == b"?!"
+    assert (node.status, node.outcome) == (NodeStatus.CANCELLED, None)
+    assert "cannot be undone" in node.attributes["unreadable"]
 
 
 def test_streams_are_not_buffered(bench: Any) -> None:
@@ -476,14 +494,22 @@ def test_tools_that_the_provider_ran_are_recorded_as_such(bench: Any) -> None:
 # --- what is left alone ---------------------------------------------------------------------------------------------
 
 
-def test_other_requests_are_not_model_calls(bench: Any) -> None:
+def test_other_requests_to_models_are_spans_and_the_rest_is_nothing(bench: Any) -> None:
+    async def count(server: ModelServer) -> None:
+        async with anthropic.AsyncAnthropic(base_url=server.url, api_key="none") as client:
+            await client.messages.count_tokens(model="m", messages=USER)
+
     def agent(server: ModelServer) -> None:
         httpx2.get(f"{server.openai_url}/models")
+        httpx2.post(f"{server.url}/orders", json={"input": "x"})
         httpx2.post(f"{server.openai_url}/embeddings", json={"input": "x"})
-        httpx2.post(f"{server.url}/v1/messages/count_tokens", json={"messages": USER})
+        asyncio.run(count(server))
 
     with ModelServer([REPLY]) as server:
-        assert bench.record(lambda: agent(server)).nodes == []
+        embed, counted = bench.record(lambda: agent(server)).nodes
+    assert (embed.kind, embed.name, embed.inputs) == (NodeKind.SPAN, "POST /v1/embeddings", {"input": "x"})
+    assert embed.outcome.value["body"]["data"][0]["embedding"] == [0.5, 0.25]
+    assert counted.outcome.value == {"status": 200, "body": {"input_tokens": 12}}
 
 
 def test_inside_a_model_seam_and_for_our_own_traffic_the_wire_is_silent(bench: Any) -> None:
@@ -525,8 +551,8 @@ def test_a_request_that_cannot_be_read_still_goes_out(bench: Any) -> None:
 
 def test_install_twice_undo_and_under_somebody_elses_wrapper(monkeypatch: pytest.MonkeyPatch, bench: Any) -> None:
     wire.install()
-    assert httpx2.Client.send.__wrapped__ is not None
-    ours = httpx2.Client.send
+    ours: Any = httpx2.Client.send
+    assert not hasattr(ours.__wrapped__, "__wrapped__")
     seen: list[str] = []
 
     def theirs(self: Any, request: Any, **kwargs: Any) -> Any:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+from playhead.adapters.wire.beside import Beside, begin_beside
 from playhead.adapters.wire.envelope import Served
 from playhead.adapters.wire.exchange import Begun, Exchange, begin
 from playhead.engine.failures import rebuild
@@ -48,6 +49,9 @@ class Library:
             begun = self._begin(request)
             if begun is None:
                 return original(client, request, *args, **kwargs)
+            if isinstance(begun, Beside):
+                with begun.under_way():
+                    return begun.answered(original(client, request, *args, **kwargs))
             exchange = begun.exchange
             answer = exchange.answer()
             if answer is not None:
@@ -68,6 +72,9 @@ class Library:
             begun = self._begin(request)
             if begun is None:
                 return await original(client, request, *args, **kwargs)
+            if isinstance(begun, Beside):
+                with begun.under_way():
+                    return begun.answered(await original(client, request, *args, **kwargs))
             exchange = begun.exchange
             answer = exchange.answer()
             if answer is not None:
@@ -84,10 +91,11 @@ class Library:
 
     # requests and responses
 
-    def _begin(self, request: Any) -> Begun | None:
-        if not self.active:
+    def _begin(self, request: Any) -> Begun | Beside | None:
+        if not self.active or request.method != "POST":
             return None
-        return begin(request.method, request.url.path, lambda: getattr(request, "_content", None), self.module.__name__)
+        path, content = request.url.path, getattr(request, "_content", None)
+        return begin(path, content, self.module.__name__) or begin_beside(path, content)
 
     def _to_send(self, request: Any, begun: Begun) -> Any:
         """The request itself, or a changed copy of it without the old length."""

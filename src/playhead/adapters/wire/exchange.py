@@ -4,6 +4,7 @@ import codecs
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from playhead.adapters.wire.decoding import Decoder, decoder_for
@@ -155,10 +156,13 @@ class Exchange:
         with guarded(self.active, "recording a response"):
             if self._over:
                 return
-            if self._status >= 400 or not self._streamed():
+            if self._decoder is not None and (self._status >= 400 or not self._streamed()):
                 self._observe_body("".join(self._chunks).encode("utf-8", "surrogatepass"), partial=not whole)
                 return
             self._over = True
+            if self._decoder is None:
+                self._unreadable()
+                return
             answer = self._read()
             if answer.error is not None:
                 self._fail(_provider_failure(answer))
@@ -182,6 +186,11 @@ class Exchange:
         answer = FORMS[self.place.form].read_response(told if is_object(told) else {})
         self._announce(answer)
         self._observe(answer, body=told, partial=partial)
+
+    def _unreadable(self) -> None:
+        """Nobody here knows what the client got; a replay must not take it for an empty answer."""
+        self.step.note(unreadable="the content-encoding of the response cannot be undone here")
+        self.step.cancel()
 
     def _read(self) -> Response:
         events = sse.read("".join(self._chunks).encode("utf-8", "surrogatepass"))
@@ -259,25 +268,53 @@ class Begun:
         self.path = path
 
 
-def begin(method: str, path: str, content: Any, module: str) -> Begun | None:
-    """Opens an exchange; None for what is no model request, not in a session, or another seam's.
+def begin(path: str, content: bytes | None, module: str) -> Begun | None:
+    """Opens an exchange for a POST; None for what is no model request, not in a session, or another seam's.
 
     Args:
-        content: gives the request's body, None when it cannot be had without consuming it.
+        content: the request's body, None when it cannot be had without consuming it.
         module: the client library, for the names of its exceptions.
 
     Raises:
         ReplayStop: a stop is latched, or this is a replay and the request cannot be understood.
     """
-    place = place_of(path) if method == "POST" else None
+    place = place_of(path)
     if place is None or is_own_traffic() or isinstance(FRAME.get(), ModelStep):
         return None
     active = current()
     if active is None:
         return None
     with guarded(active, "reading a model request"):
-        return _begin(active, place, path, content(), module)
+        return _begin(active, place, path, content, module)
     return None
+
+
+class _LastTools:
+    """The tools of the last requests: agents offer the same ones each time, and comparing costs less than reading."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[tuple[Any, list[Any]], ...] = ()
+
+    def of(self, form: str, raw: Any) -> list[Any]:
+        """The tools in normal form; the same list for equal ones."""
+        for known, tools in self._kept:
+            if known == (form, raw):
+                return tools
+        tools = FORMS[form].read_request({"tools": raw}).tools
+        self._kept = (((form, raw), tools), *self._kept[:7])
+        return tools
+
+
+_last_tools = _LastTools()
+
+
+def _read_rest(place: Place, body: dict[str, Any]) -> Request:
+    """What a request says beside its messages."""
+    raw = body.get("tools")
+    if not raw:
+        return read_rest(place, body)
+    read = read_rest(place, {k: v for k, v in body.items() if k != "tools"})
+    return replace(read, tools=_last_tools.of(place.form, raw))
 
 
 def _begin(active: ActiveSession, place: Place, path: str, content: bytes | None, module: str) -> Begun | None:
@@ -286,7 +323,7 @@ def _begin(active: ActiveSession, place: Place, path: str, content: bytes | None
         raise ValueError(f"the body of a model request to {path!r} is not a JSON object that can be read")
     made = overridden(active, place, body, path)
     place = place_of(made.path) or place
-    asked = read_rest(place, made.body)
+    asked = _read_rest(place, made.body)
     form = FORMS[place.form]
     alone = form.stands_alone(made.body)
     step = active.model_call(

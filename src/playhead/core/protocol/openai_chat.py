@@ -65,13 +65,8 @@ def read_raw(raw: Any) -> list[Message]:
 
 
 def stands_alone(body: dict[str, Any]) -> bool:
-    """Whether each raw message says all about itself: every call and result has an id."""
-    return all(
-        "function_call" not in m
-        and (m.get("role") not in ("tool", "function") or m.get("tool_call_id"))
-        and all(is_object(c) and c.get("id") for c in m.get("tool_calls") or ())
-        for m in split(body)
-    )
+    """Whether each raw message says all about itself: not where calls have the old form, without ids."""
+    return not any("function_call" in m for m in split(body))
 
 
 def read_response(body: dict[str, Any]) -> Response:
