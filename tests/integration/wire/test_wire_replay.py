@@ -11,6 +11,7 @@ import httpx2
 import openai
 import pytest
 
+import playhead
 from playhead.core.canonical import parse_emitted
 from playhead.core.policy import HistoryModel, LiveModel, PassthroughConfig, ReplayOverride, ToolPolicy
 from playhead.core.values import NodeStatus
@@ -396,3 +397,40 @@ def test_an_override_changes_only_its_own_replay(bench: Any) -> None:
     with ModelServer([Reply("x")]) as server:
         bench.record(lambda: ask_all(server.url))
         assert server.requests[0].body["model"] == "m"
+
+
+# --- a hand-written loop with decorated tools -----------------------------------------------------------------------
+
+
+@playhead.tool
+def lookup(city: str, unit: str = "c") -> dict[str, Any]:
+    ran.append(city)
+    return {"city": city, "unit": unit, "rain": True}
+
+
+def test_decorated_tools_claim_what_the_model_asked_for(bench: Any) -> None:
+    """Decorated functions have no call id: arguments, defaults included, find the announced call."""
+    calls = [Call("lookup", {"city": "Oslo"}, id="a"), Call("lookup", {"city": "Bergen", "unit": "c"}, id="b")]
+
+    def agent(url: str) -> str:
+        asked = [*ASK]
+        with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
+            said: Any = client.chat.completions.create(model="m", messages=asked).choices[0].message
+            asked.append(said.model_dump(exclude_none=True))
+            for call in said.tool_calls:
+                content = json.dumps(lookup(**json.loads(call.function.arguments)))
+                asked.append({"role": "tool", "tool_call_id": call.id, "content": content})
+            return client.chat.completions.create(model="m", messages=asked).choices[0].message.content or ""
+
+    with ModelServer([Reply(calls=calls), Reply("Rain in both.")]) as server:
+        url = server.url
+        baseline = bench.record(lambda: agent(url))
+    assert ran == ["Oslo", "Bergen"]
+    assert [(n.call.call_id, n.call.source) for n in baseline.tools] == [("a", "seam"), ("b", "seam")]
+    ran.clear()
+    state = bench.state(baseline)
+    result = bench.replay(state, lambda: agent(url))
+    assert (result.error, result.output) == (None, "Rain in both.")
+    assert ran == []
+    assert state.tape.leftovers() == []
+    assert [row.by for row in state.ledger] == ["served"] * 4
