@@ -88,8 +88,8 @@ def message(role: str, text: str) -> JSON:
 
 def plain_messages(turn: int) -> list[JSON]:
     return [
-        {"role": "assistant", "parts": [{"type": "tool_call", "id": f"c{turn}", "name": "lookup", "arguments": {"n": turn}}]},
-        {"role": "tool", "parts": [{"type": "tool_result", "id": f"c{turn}", "name": "lookup", "content": TEXT}]},
+        {"role": "assistant", "parts": [{"type": "tool_call", "id": f"c{turn}", "name": "x", "arguments": {}}]},
+        {"role": "tool", "parts": [{"type": "tool_result", "id": f"c{turn}", "name": "x", "content": TEXT}]},
     ]  # fmt: skip
 
 
@@ -98,7 +98,9 @@ def models(
 ) -> Times:
     """Times of the recording part of a model call, over a conversation that grows to ``turns`` turns."""
     own = Times("model", [])
-    schemas = [{"name": f"tool_{n}", "description": "a tool " * 10, "parameters": {"type": "object"}} for n in range(15)]
+    schemas = [
+        {"name": f"tool_{n}", "description": "a tool " * 10, "parameters": {"type": "object"}} for n in range(15)
+    ]
     answer = {"role": "assistant", "parts": [{"type": "text", "text": "looking"}]}
     for _ in range(12):
         with seam.session("bench", recorder=recorder) as active:
@@ -159,7 +161,11 @@ def main() -> None:
         except ImportError:
             print("model call, PydanticAI objects: not installed")
         else:
-            show("model call, PydanticAI objects", models(recorder, 50, objects, framework_messages, to_normal, busy=False), 150)
+            show(
+                "model call, PydanticAI objects",
+                models(recorder, 50, objects, framework_messages, to_normal, busy=False),
+                150,
+            )
         recorder.close()
         store.close()
 

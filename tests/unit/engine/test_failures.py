@@ -149,7 +149,7 @@ def test_a_recorded_class_name_imports_and_finds_nothing_it_should_not():
 
 
 def test_capturing_survives_exceptions_whose_own_methods_fail():
-    class Broken(Exception):
+    class BrokenError(Exception):
         def __str__(self) -> str:
             raise RuntimeError("no text")
 
@@ -157,8 +157,8 @@ def test_capturing_survives_exceptions_whose_own_methods_fail():
         def status(self) -> int:
             raise RuntimeError("no status")
 
-    info = capture(Broken())
-    assert (info.class_name.split(".")[-1], info.status) == ("Broken", None)
+    info = capture(BrokenError())
+    assert (info.class_name.split(".")[-1], info.status) == ("BrokenError", None)
 
 
 def test_a_cause_that_leads_back_to_the_error_ends():

@@ -179,14 +179,16 @@ def test_secrets_are_out_of_everything_that_is_written_the_spool_included(store:
     )
     store.sessions.error = StoreFullError("full")  # type: ignore[attr-defined]
     secrets = "sk_live_aaaaaaaa and hunter2-hunter2"
-    with pytest.raises(RuntimeError), seam.session("desk", inputs={"prompt": secrets}, recorder=recorder) as active:
-        active.tool_call("search", arguments={"q": secrets}).returned({"out": secrets})
-        active.tool_call("search", arguments={"q": 1}).fail(ValueError(secrets))
-        message = {"role": "user", "parts": [{"type": "text", "text": secrets}]}
-        step = active.model_call("m", request=ModelRequest(messages=[message]))
-        step.note(header=secrets)
-        step.observe(ModelResult(message=message))
-        raise RuntimeError(secrets)
+    scope = seam.session("desk", inputs={"prompt": secrets}, recorder=recorder)
+    active = scope.open()
+    assert active is not None
+    active.tool_call("search", arguments={"q": secrets}).returned({"out": secrets})
+    active.tool_call("search", arguments={"q": 1}).fail(ValueError(secrets))
+    message = {"role": "user", "parts": [{"type": "text", "text": secrets}]}
+    step = active.model_call("m", request=ModelRequest(messages=[message]))
+    step.note(header=secrets)
+    step.observe(ModelResult(message=message))
+    scope.close(RuntimeError(secrets))
     recorder.flush()
     (spool,) = tmp_path.rglob("*.jsonl")
     text = spool.read_text()

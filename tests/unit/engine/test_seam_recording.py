@@ -90,7 +90,9 @@ def test_a_retry_under_one_call_id_is_the_next_attempt(recorder: Recorder, recor
 
 def test_missing_and_repeated_call_ids_are_made_up_from_their_place(recorder: Recorder, recorded: Any):
     with seam.session("desk", recorder=recorder) as active:
-        asked(active, [Requested("x", "search", {"q": 1}), Requested("x", "pay", {}), Requested(None, "search", {"q": 2})])
+        asked(
+            active, [Requested("x", "search", {"q": 1}), Requested("x", "pay", {}), Requested(None, "search", {"q": 2})]
+        )
         active.tool_call("search", arguments={"q": 2}).returned("by arguments")
         active.tool_call("pay", call_id="x").returned("paid")
         active.tool_call("search", call_id="x").returned("found")
@@ -102,7 +104,9 @@ def test_missing_and_repeated_call_ids_are_made_up_from_their_place(recorder: Re
 
 def test_a_call_refused_by_the_framework_is_recorded_from_the_next_request(recorder: Recorder, recorded: Any):
     with seam.session("desk", recorder=recorder) as active:
-        asked(active, [Requested("a", "nope", {}), Requested("b", "search", "{bad"), Requested("c", "search", {"q": 1})])
+        asked(
+            active, [Requested("a", "nope", {}), Requested("b", "search", "{bad"), Requested("c", "search", {"q": 1})]
+        )
         history = [text("user", "hi"), result("a", "unknown tool"), result("b", "not JSON", is_error=True)]
         asked(active, [], [*history, result("c", "by hand")])
     unknown, bad, by_hand = [n for n in recorded.nodes() if n.call]
@@ -273,10 +277,11 @@ def test_flush_shows_steps_that_are_still_running(recorder: Recorder, recorded: 
 def test_a_cancelled_step_has_no_outcome_and_the_session_is_abandoned(
     error: BaseException, recorder: Recorder, recorded: Any
 ):
-    with pytest.raises(type(error)), seam.session("desk", recorder=recorder) as active:
-        call = active.tool_call("search", arguments={})
-        call.fail(error)
-        raise error
+    scope = seam.session("desk", recorder=recorder)
+    active = scope.open()
+    assert active is not None
+    active.tool_call("search", arguments={}).fail(error)
+    scope.close(error)
     assert (recorded.node("search").status, recorded.node("search").outcome) == (NodeStatus.CANCELLED, None)
     assert recorded.session().status is SessionStatus.ABANDONED
 
@@ -285,7 +290,11 @@ def test_a_failed_run_keeps_its_error(recorder: Recorder, recorded: Any):
     with pytest.raises(ValueError, match="no"), seam.session("desk", recorder=recorder):
         raise ValueError("no")
     session = recorded.session()
-    assert (session.status, session.error.class_name, session.error.message) == (SessionStatus.FAILED, "ValueError", "no")
+    assert (session.status, session.error.class_name, session.error.message) == (
+        SessionStatus.FAILED,
+        "ValueError",
+        "no",
+    )
 
 
 def test_leaving_with_exit_code_zero_is_a_completed_run(recorder: Recorder, recorded: Any):
