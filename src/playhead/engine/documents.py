@@ -93,7 +93,7 @@ def read_file(name: str, *, is_whole: Callable[[JSON], bool], limit: int = RECOR
         if name == "-":
             yield from _read(sys.stdin.buffer, name, is_whole, limit)
         else:
-            with Path(name).open("rb") as file:
+            with Path(name).open("rb", buffering=_CHUNK) as file:
                 yield from _read(file, name, is_whole, limit)
     except (EOFError, gzip.BadGzipFile, zstd.ZstdError) as error:
         yield Unreadable(name, "", "undecodable", f"the compressed data is damaged: {error}")
@@ -105,8 +105,6 @@ def _read(raw: IO[bytes], name: str, is_whole: Callable[[JSON], bool], limit: in
     if stream.peek(3)[:3] == b"\xef\xbb\xbf":
         stream.read(3)
     if _is_text(stream.peek(1)):
-        if _first_byte(stream) is None:
-            return
         yield from _Text(stream, name, is_whole, limit).read()
         return
     data = stream.read(limit + 1)
@@ -123,26 +121,16 @@ def _is_text(head: bytes) -> bool:
 
 
 def _unpacked(raw: IO[bytes]) -> io.BufferedReader:
-    stream: Any = io.BufferedReader(raw, _CHUNK)  # type: ignore[arg-type]
+    stream: Any = raw
     for _ in range(_LAYERS):
         magic = stream.peek(4)[:4]
         if magic[:2] == b"\x1f\x8b":
-            stream = io.BufferedReader(gzip.GzipFile(fileobj=stream), _CHUNK)  # type: ignore[arg-type]
+            stream = io.BufferedReader(gzip.GzipFile(fileobj=stream), _CHUNK)
         elif magic == b"\x28\xb5\x2f\xfd":
-            stream = io.BufferedReader(zstd.ZstdFile(stream), _CHUNK)  # type: ignore[arg-type]
+            stream = io.BufferedReader(zstd.ZstdFile(stream), _CHUNK)
         else:
             break
     return stream
-
-
-def _first_byte(stream: io.BufferedReader) -> bytes | None:
-    """The first byte that is not blank, not consumed; blanks before it are."""
-    while head := stream.peek(1):
-        shown = head.lstrip(_BLANK)
-        stream.read(len(head) - len(shown))
-        if shown:
-            return shown[:1]
-    return None
 
 
 class _DamagedError(Exception):
@@ -164,6 +152,8 @@ class _Text:
         self._line = 0
 
     def read(self) -> Iterator[Piece]:
+        if self._first_byte() is None:
+            return
         line = self._readline()
         try:
             if line is None:
@@ -172,11 +162,21 @@ class _Text:
         except _DamagedError as error:
             yield from self._not_a_line(line, str(error))
             return
-        if _first_byte(self._stream) is None:
+        number = str(self._line)
+        if self._first_byte() is None:
             yield from self._alone(value, line)
         else:
-            yield self._document(value, line, str(self._line))
+            yield self._document(value, line, number)
             yield from self._lines()
+
+    def _first_byte(self) -> bytes | None:
+        """The next byte that is not blank, not consumed; blanks before it are."""
+        while head := self._stream.peek(1):
+            shown = head.lstrip(_BLANK)
+            self._line += self._stream.read(len(head) - len(shown)).count(b"\n")
+            if shown:
+                return shown[:1]
+        return None
 
     def _readline(self) -> bytes | None:
         """The next line; None when it is over the limit, and then only its beginning has been read."""
@@ -216,7 +216,7 @@ class _Text:
         if self._head[:1] == b"[":
             yield from self._array(self._head)
             return
-        if line is not None and _first_byte(self._stream) in (b"{", b"["):
+        if line is not None and self._first_byte() in (b"{", b"["):
             yield Unreadable(self._name, "1", "undecodable", problem)
             yield from self._lines()
             return
@@ -245,7 +245,7 @@ class _Text:
                     yield piece
                     return
             chunk = self._stream.read(max(_CHUNK, scanner.waiting))
-        if not scanner.closed or _first_byte(self._stream) is not None or scanner.rest:
+        if not scanner.closed or self._first_byte() is not None or scanner.rest:
             message = "text after the array" if scanner.closed else "the array is cut off or not JSON"
             yield Unreadable(self._name, f"/{scanner.count}", "undecodable", message)
         elif whole:

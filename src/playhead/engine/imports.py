@@ -17,11 +17,14 @@ from playhead.core.values import AgentVersion, Node, NodeKind, Origin, Replay, S
 from playhead.engine.documents import Document
 from playhead.engine.import_report import ImportReport
 from playhead.engine.pricing import price
-from playhead.errors import ConflictError, NotFoundError
+from playhead.errors import ConflictError, FormatError, NotFoundError
 from playhead.store.content import content_digest
 from playhead.store.ports import PutResult, SessionPort, SessionQuery, Store
 
 GROUP_LIMIT = 1000
+FOREIGN = (TypeError, AttributeError, LookupError, ValueError, ArithmeticError, RecursionError, FormatError)
+"""What reading foreign data may raise when a member is of another kind than anybody writes."""
+
 OnExists: TypeAlias = Literal["merge", "skip", "fail"]
 
 
@@ -104,6 +107,11 @@ class ImportOptions:
     progress: Callable[[ImportReport], None] | None = None
 
 
+def told(error: Exception) -> str:
+    """An error of foreign data in words."""
+    return f"a member is not what it should be ({type(error).__name__}: {str(error)[:200]})"
+
+
 class ImportStopped(Exception):  # noqa: N818 - an end, not an error
     """The import ends here because an option says so; what was written stays."""
 
@@ -133,6 +141,9 @@ class Importing:
             except RecordError as error:
                 self.fail(format, _placed(error, document))
                 return
+            except FOREIGN as error:
+                self.fail(format, _placed(RecordError("undecodable", told(error)), document))
+                return
             if isinstance(plan, Note):
                 self.fail(format, _note_in(plan, document))
             else:
@@ -143,6 +154,8 @@ class Importing:
             self._put(format, plan)
         except RecordError as error:
             self.fail(format, _located(error, plan))
+        except FOREIGN as error:
+            self.fail(format, _located(RecordError("undecodable", told(error)), plan))
         except ConflictError as error:
             self.fail(format, _located(RecordError("exists", error.message, _external(plan)), plan))
         if self._options.progress is not None:
@@ -246,13 +259,13 @@ class Importing:
         return not (early or late)
 
     def _write(self, made: Assembled, stored: Session | None) -> PutResult:
-        if not self._options.dry_run:
-            return self._sessions.put(made.session, made.nodes, made.verdicts)
-        if stored is None:
-            return PutResult(session_id=made.session.id, result="created")
-        held = content_digest(stored, self._sessions.nodes(stored.id), self._sessions.verdicts(stored.id))
-        same = held == content_digest(made.session, made.nodes, made.verdicts)
-        return PutResult(session_id=stored.id, result="unchanged" if same else "updated")
+        if stored is not None:
+            held = content_digest(stored, self._sessions.nodes(stored.id), self._sessions.verdicts(stored.id))
+            if held == content_digest(made.session, made.nodes, made.verdicts):
+                return PutResult(session_id=stored.id, result="unchanged")
+        if self._options.dry_run:
+            return PutResult(session_id=made.session.id, result="created" if stored is None else "updated")
+        return self._sessions.put(made.session, made.nodes, made.verdicts)
 
     def _count(self, format: str, put: PutResult, tally: Tally, notes: Iterable[Note]) -> None:
         """A session that one import writes twice (its records came far apart) counts once, as it ended up."""

@@ -91,7 +91,8 @@ def message_format(messages: list[Any], around: dict[str, Any] | None = None) ->
     blocks = [b for m in shown for b in objects(m.get("content"))]
     if any(b.get("type") in ("tool_use", "tool_result") for b in blocks) or "system" in (around or {}):
         return "anthropic_messages"
-    return "openai_chat" if shown and is_chat_message(shown[0]) else None
+    spoken = shown and (is_chat_message(shown[0]) or (around is not None and "role" in shown[0]))
+    return "openai_chat" if spoken else None
 
 
 _SIGNS: tuple[Sign, ...] = (

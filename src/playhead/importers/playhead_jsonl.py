@@ -38,7 +38,7 @@ class _Open:
 class _File:
     expected: int | None = None
     seen: int = 0
-    codec: int = 1
+    codec: int | None = None  # until the header tells
     refused: bool = False
     open: _Open | None = None
 
@@ -54,13 +54,19 @@ class PlayheadReader(PlainReader):
         line = document.value
         if line["r"] == "header":
             self._header(file, line)
+        elif file.codec is None:
+            file.codec, file.refused = 0, True
+            raise RecordError("undecodable", "sessions before a header: nothing says how to read them")
         elif not file.refused:
             yield from self._line(file, line, document)
 
     def damaged(self, note: Note) -> Note | None:
         """A line of the file that cannot be read: the open session fails, with this as its one error."""
         file = self._files.get(note.file or "")
-        if file is None or file.open is None:
+        if file is None:
+            return note
+        if file.open is None:  # the first line of a session, most likely
+            file.open = _Open(problem=note)
             return note
         if file.open.problem is not None:
             return None
@@ -90,6 +96,7 @@ class PlayheadReader(PlainReader):
         )  # fmt: skip
 
     def _header(self, file: _File, line: Mapping[str, Any]) -> None:
+        file.codec = line["codec"] if isinstance(line.get("codec"), int) else 1
         if line.get("format") != FORMAT or not isinstance(line.get("version"), int):
             file.refused = True
             raise RecordError("unknown_format", f"not a {FORMAT} file: {line.get('format')!r:.60}")
@@ -100,14 +107,14 @@ class PlayheadReader(PlainReader):
             )
         expected = line.get("sessions")
         file.expected = expected if isinstance(expected, int) else None
-        file.codec = line["codec"] if isinstance(line.get("codec"), int) else 1
 
     def _line(self, file: _File, line: Mapping[str, Any], document: Document) -> Iterator[Planned]:
         kind = line["r"]
         if file.open is None or (kind == "session" and file.open.session is not None):
-            if file.open is not None and file.open.problem is None:
+            if file.open is not None:
                 file.seen += 1
-                yield self._cut(document.file, file.open)
+                if file.open.problem is None:
+                    yield self._cut(document.file, file.open)
             file.open = _Open(position=document.position)
         open = file.open
         if kind == "end":
@@ -120,7 +127,7 @@ class PlayheadReader(PlainReader):
         if open.problem is not None:
             return
         try:
-            self._take(open, kind, line, file.codec)
+            self._take(open, kind, line, file.codec or 1)
         except (RecordError, FormatError, NoKeyError, KeyError, TypeError, AttributeError, RecursionError) as error:
             open.problem = self._problem(open, error, document)
             yield open.problem

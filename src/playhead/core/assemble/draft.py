@@ -89,7 +89,10 @@ def grow(records: Sequence[Record], depth_limit: int, notes: list[Note]) -> list
     Raises:
         RecordError: ``cycle``.
     """
-    drafts = [Draft(record=r, kind=r.kind or NodeKind.SPAN, arrival=i) for i, r in enumerate(records)]
+    drafts = [
+        Draft(record=r, kind=r.kind or NodeKind.SPAN, arrival=i, attributes=dict(r.found))
+        for i, r in enumerate(records)
+    ]
     by_id = {d.record.external_id: d for d in drafts}
     for draft in drafts:
         merged = draft.record.merged

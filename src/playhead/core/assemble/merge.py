@@ -9,7 +9,7 @@ from playhead.core.assemble.records import Captured, ModelFacts, Record, ToolFac
 _T = TypeVar("_T", ModelFacts, ToolFacts)
 _SURER = {"typed": 2, "untyped": 1, "text": 0}
 _OWN = frozenset(
-    {"external_id", "model", "tool", "raw", "merged", "partial", "failed", "redacted", "seen_at", "result"}
+    {"external_id", "model", "tool", "raw", "merged", "partial", "failed", "redacted", "seen_at", "result", "found"}
 )
 
 
@@ -32,6 +32,7 @@ def merge(old: Record, new: Record) -> Record:
     changes["model"] = _facts(first.model, second.model)
     changes["tool"] = _tool(first.tool, second.tool)
     changes["raw"] = {**first.raw, **second.raw}
+    changes["found"] = {**first.found, **second.found}
     changes["merged"] = tuple(dict.fromkeys(first.merged + second.merged))
     changes["partial"] = first.partial and second.partial
     changes["failed"] = first.failed or second.failed
@@ -83,5 +84,10 @@ def absorb(outer: Record, inner: Record) -> Record:
     if tool is not None and filled.tool is not None:
         filled = replace(filled, tool=replace(filled.tool, result=surer(inner.tool and inner.tool.result, tool.result)))
     return replace(
-        filled, external_id=outer.external_id, parent=outer.parent, merged=tuple(dict.fromkeys(both)), raw=outer.raw
+        filled,
+        external_id=outer.external_id,
+        parent=outer.parent,
+        merged=tuple(dict.fromkeys(both)),
+        raw=outer.raw,
+        found=outer.found,
     )

@@ -91,6 +91,7 @@ class Record:
     hint: str | None = None  # setting of the source that would capture the content
     partial: bool = False
     raw: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    found: dict[str, JSON] = field(default_factory=dict[str, JSON])  # attributes that an earlier assembly noted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +118,7 @@ class Trace:
     system_prompt: str | None = None
     status: Literal["completed", "failed", "abandoned"] | None = None
     whole: bool = False
+    warnings: tuple[str, ...] = ()  # of an earlier assembly
     raw: dict[str, JSON] = field(default_factory=dict[str, JSON])
     file: str | None = None
     position: str | None = None

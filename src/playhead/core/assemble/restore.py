@@ -31,6 +31,7 @@ def restore(
                 tags=session.tags,
                 metadata={k: v for k, v in session.metadata.items() if k not in ("inputs_derived", "traces")},
                 verdicts=tuple(v for v in verdicts if v.evaluator == "import"),
+                warnings=session.warnings,
                 file=origin.file,
                 position=origin.position,
             ),
@@ -81,6 +82,7 @@ def _record(node: Node) -> Record:
         hint=node.attributes.get("capture_with"),
         partial=node.attributes.get("partial") is True,
         raw=origin.raw or {},
+        found={k: node.attributes[k] for k in ("usage_conflict",) if k in node.attributes},
     )
 
 
@@ -172,6 +174,7 @@ def _later(old: Trace, new: Trace) -> Trace:
         tags=tuple(dict.fromkeys(old.tags + new.tags)),
         metadata={**old.metadata, **new.metadata},
         verdicts=tuple(verdicts.values()),
+        warnings=old.warnings,
         file=old.file,
         position=old.position,
     )

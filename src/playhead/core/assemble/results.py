@@ -21,7 +21,7 @@ from playhead.core.assemble.spelling import (
     within_depth,
     without_cut_mark,
 )
-from playhead.core.codec import encode
+from playhead.core.canonical import render
 from playhead.core.values import JSON, ErrorInfo, Mark, Outcome, OutcomeKind
 
 _UNSEEN: Any = object()  # the model's view is not known
@@ -175,4 +175,4 @@ def bounded(captured: Captured | None, limit: int) -> Captured | None:
     """A payload that nests deeper than the limit becomes its JSON text."""
     if captured is None or within_depth(captured.value, limit):
         return captured
-    return Captured(value=encode(captured.value).decode("utf-8", "surrogatepass"), how="text", cut=captured.cut)
+    return Captured(value=render(captured.value).decode("utf-8", "surrogatepass"), how="text", cut=captured.cut)

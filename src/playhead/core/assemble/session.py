@@ -191,8 +191,13 @@ def _session(
             format=trace.format, instance=trace.instance, external_id=trace.external_id,
             file=trace.file, position=trace.position, raw=small_raw(trace.raw, settings),
         ),
-        warnings=tuple(dict.fromkeys(f"{n.code}: {n.message}" for r in runs for n in r.notes)),
+        warnings=_warnings(runs),
     )  # fmt: skip
+
+
+def _warnings(runs: Sequence[_Run]) -> tuple[str, ...]:
+    told = [w for r in runs for w in (*r.trace.warnings, *(f"{n.code}: {n.message}" for n in r.notes))]
+    return tuple(dict.fromkeys(told))
 
 
 def _turns(runs: Sequence[_Run]) -> list[DraftTurn]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from playhead.core.assemble.records import Note, Record, RecordError, Trace
 from playhead.core.values import JSON, Verdict
 from playhead.engine.documents import Document
-from playhead.engine.imports import PlainReader, Plan, Planned
+from playhead.engine.imports import FOREIGN, PlainReader, Plan, Planned, told
 from playhead.importers.otlp import events, genai, kinds, wire
 
 NAME = "otlp"
@@ -57,7 +57,10 @@ class OtlpReader(PlainReader):
             if isinstance(item, Note):
                 yield item
             else:
-                self._keep(item, share)
+                try:
+                    self._keep(item, share)
+                except FOREIGN as error:
+                    yield Note(code="undecodable", message=told(error), external_id=item.trace_id)
         while self._size > self._buffer and self._held:
             yield self._plan(next(iter(self._held)))
 
