@@ -171,7 +171,7 @@ RECORDED = st.lists(recorded(), max_size=6, unique_by=lambda n: n.id)
 ASKED = st.lists(st.tuples(TOOLS, ARGUMENTS, SCHEMAS, SCHEMAS, st.integers(1, 2)), max_size=6)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(policy=POLICIES, nodes=RECORDED, wide=RECORDED, asked=ASKED, again=st.booleans())
 def test_every_call_gets_one_decision_and_no_occurrence_answers_twice(
     policy: ToolPolicy, nodes: list[Node], wide: list[Node], asked: list[Any], again: bool
@@ -212,7 +212,7 @@ def test_every_call_gets_one_decision_and_no_occurrence_answers_twice(
         assert len(set(answered)) == len(answered)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(policy=POLICIES, view=st.tuples(TOOLS, ARGUMENTS))
 def test_a_call_that_the_tape_does_not_know_gets_a_decision_too(policy: ToolPolicy, view: tuple[str, Any]) -> None:
     key, no_key = keyed(*view)
@@ -220,7 +220,7 @@ def test_a_call_that_the_tape_does_not_know_gets_a_decision_too(policy: ToolPoli
     assert isinstance(decide(policy, call, Tape.build([], policy)), Stop | RunLive | Generate)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(policy=POLICIES, schema=SCHEMAS)
 def test_a_policy_survives_its_json_and_is_checked_without_failing(policy: ToolPolicy, schema: Any) -> None:
     assert parse_policy(policy.model_dump(mode="json", by_alias=True)) == policy

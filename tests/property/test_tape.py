@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhead.core.claim import Announced
@@ -68,6 +68,7 @@ def recorded(calls: list[tuple[str, int, list[tuple[str, int]]]]) -> tuple[list[
 CALLS = st.lists(st.tuples(TOOLS, ARGUMENTS, st.lists(st.tuples(TOOLS, ARGUMENTS), max_size=3)), max_size=6)
 
 
+@settings(deadline=None)
 @given(calls=CALLS, asked=st.lists(st.tuples(TOOLS, ARGUMENTS), max_size=12))
 def test_calls_at_the_root_take_the_first_unused_equal_call_at_the_root(
     calls: list[tuple[str, int, list[tuple[str, int]]]], asked: list[tuple[str, int]]
@@ -87,6 +88,7 @@ def test_calls_at_the_root_take_the_first_unused_equal_call_at_the_root(
     assert [r.node_id for r in tape.leftovers()] == [r.id for r in naive if not r.used]
 
 
+@settings(deadline=None)
 @given(calls=CALLS)
 def test_a_replay_of_the_same_calls_uses_everything_whether_served_or_run(
     calls: list[tuple[str, int, list[tuple[str, int]]]],
@@ -113,6 +115,7 @@ def test_a_replay_of_the_same_calls_uses_everything_whether_served_or_run(
     assert run.exhausted()
 
 
+@settings(deadline=None)
 @given(
     responses=st.lists(st.lists(st.tuples(st.sampled_from([None, "c", "d"]), ARGUMENTS), max_size=4), max_size=5),
     order=st.randoms(use_true_random=False),
@@ -141,6 +144,7 @@ def test_announced_calls_have_their_occurrence_whatever_order_they_start_in(
         assert claim.recording.node_id == expected[ref]
 
 
+@settings(deadline=None)
 @given(ids=st.lists(st.one_of(st.none(), st.text(max_size=3)), max_size=8))
 def test_slots_of_a_response_are_distinct_and_given_ids_are_kept_once(ids: list[str | None]) -> None:
     slots = slot_ids(ids)
@@ -149,6 +153,7 @@ def test_slots_of_a_response_are_distinct_and_given_ids_are_kept_once(ids: list[
         assert given_id in slots
 
 
+@settings(deadline=None)
 @given(model=st.text("abc-123", min_size=1, max_size=5), call_id=st.text(max_size=5), attempt=st.integers(1, 99))
 def test_a_ref_gives_back_slot_and_attempt(model: str, call_id: str, attempt: int) -> None:
     assert slot_of(call_ref(model, call_id, attempt)) == (f"{model}:{call_id}", attempt)

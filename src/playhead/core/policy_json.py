@@ -128,10 +128,7 @@ def _place(given: Any, location: tuple[str | int, ...], *, absent: bool) -> tupl
             continue
         path.append(step)
         around = value
-        if is_object(value):
-            value = value.get(str(step))
-        elif is_list(value) and isinstance(step, int) and step < len(value):
-            value = value[step]
+        value = value[step] if inside else None
     return path, around
 
 

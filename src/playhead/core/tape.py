@@ -86,7 +86,7 @@ class Tape:
         self._wide: dict[str, dict[str, Recording]] = {}
         self._slots: dict[str, _Slot] = {}
         self._claims: dict[Slot, Claim] = {}
-        self._translated: dict[tuple[str, ...], tuple[str, ...]] = {(): ()}
+        self._translated: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._counts = Occurrences()
         self._numbers: dict[str, int] = {}
         self._case_counts: dict[tuple[str, int], int] = {}
@@ -279,7 +279,7 @@ class Tape:
 
     def recorded_path(self, path: tuple[str, ...]) -> tuple[str, ...]:
         """A path of this replay in the words of the recording, as far as its calls have claimed recordings."""
-        for depth in range(len(path), -1, -1):
+        for depth in range(len(path), 0, -1):
             known = self._translated.get(path[:depth])
             if known is not None:
                 return known + path[depth:]

@@ -19,7 +19,7 @@ from playhead.core.policy import (
     StaticConfig,
     ToolPolicy,
 )
-from playhead.core.values import Outcome, OutcomeKind
+from playhead.core.values import NodeStatus, Outcome, OutcomeKind
 
 REFUND = {
     "type": "object",
@@ -164,6 +164,7 @@ def test_production_texts_are_those_recorded_for_the_kind() -> None:
         call(2, "f", {"n": 2}, outcome=rejected),
         call(3, "f", {"n": 3}, outcome=raised("broken", status=503)),
     ]
+    nodes.insert(1, replace(call(9, "f", {"n": 9}, status=NodeStatus.CANCELLED), seq=1, outcome=None))
     for kind, text in (("validation_error", '{"error":"bad amount"}'), ("error", "broken"), ("timeout", "timed out")):
         policy = ToolPolicy(default=InjectConfig.model_validate({"kind": kind, "message": "production"}))
         decision = Replayed(nodes, policy).ask("f", {"n": 1})

@@ -67,7 +67,7 @@ class Models:
 
     def ask(self, inputs: Any, requested: str = "gpt", **more: Any) -> Any:
         self._number += 1
-        given = {"key": request_key(requested, inputs), **more}
+        given = more if "key" in more else {"key": request_key(requested, inputs), **more}
         asked = ModelAsked(ref=f"r{self._number}", requested=requested, request=inputs, **given)
         decision = decide_model(asked, self.models, self.tape, on_miss=self.on_miss)
         assert decide_model(asked, self.models, self.tape, on_miss=self.on_miss) == decision
@@ -146,6 +146,12 @@ def test_a_request_without_a_key_is_a_miss_that_says_why() -> None:
     stop = asked.ask(request(user("hi")), key=None, no_key=no_key)
     assert stop.reason == "no_key"
     assert "/params/temperature" in stop.message
+
+
+def test_a_request_with_no_key_over_the_captured_parts_is_a_miss() -> None:
+    nan = {"temperature": {"$float": "nan"}}
+    asked = Models([model(1, request(user("hi")), says("ok"), missing=("tools",), capture="partial")])
+    assert isinstance(asked.ask(request(user("hi"), params=nan), key="1:any"), Stop)
 
 
 def test_nothing_recorded() -> None:
@@ -243,6 +249,14 @@ def test_the_replay_ends_where_the_recording_does() -> None:
 )
 def test_any_other_request_is_no_end(last: Any) -> None:
     assert isinstance(ended(last=last), Stop)
+
+
+def test_a_request_that_has_no_key_is_no_end() -> None:
+    last = request(user("hi"), calls("x"), params={"temperature": {"$float": "nan"}})
+    nodes = [model(1, request(user("hi")), calls("x"))]
+    asked = Models(nodes)
+    asked.ask(request(user("hi")))
+    assert isinstance(asked.ask(last, key=None), Stop)
 
 
 def test_results_of_other_policies_have_to_be_the_recorded_ones() -> None:

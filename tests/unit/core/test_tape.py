@@ -10,7 +10,16 @@ from recorded_calls import HISTORY, Replayed, call, failed, history, raised, sto
 from playhead.core.claim import Announced
 from playhead.core.decide import decide
 from playhead.core.occurrence import call_ref
-from playhead.core.policy import CallView, PassthroughConfig, Serve, StaticCase, StaticConfig, Stop, ToolPolicy
+from playhead.core.policy import (
+    CallView,
+    InjectConfig,
+    PassthroughConfig,
+    Serve,
+    StaticCase,
+    StaticConfig,
+    Stop,
+    ToolPolicy,
+)
 from playhead.core.recording import Occurrence, recordings
 from playhead.core.tape import Tape
 from playhead.core.values import Node, NodeKind, NodeStatus, Outcome, OutcomeKind
@@ -237,3 +246,51 @@ def test_five_thousand_equal_calls_are_not_searched_from_the_start(monkeypatch: 
     monkeypatch.setattr(Occurrence, "free", property(free))
     assert [value_of(replayed.ask("f", {})) for _ in range(5000)] == list(range(1, 5001))
     assert looked < 20_000
+
+
+def test_what_is_claimed_below_a_call_is_not_covered() -> None:
+    nodes = [
+        call(1, "outer", {}, "o"),
+        call(2, "f", {}, 1, parent_id="n1"),
+        call(3, "f", {}, 2, parent_id="n1", occurrence=2),
+    ]
+    replayed = Replayed(nodes, ToolPolicy(tools={"outer": PassthroughConfig()}))
+    replayed.ask("outer", {}, ref="start:1#1")
+    claim = replayed.tape.claim_of("start:1#1")
+    assert claim is not None
+    replayed.ask("f", {}, path=(claim.step,))
+    assert [r.node_id for r in replayed.tape.cover("start:1#1")] == ["n3"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        raised("slow", status=500),
+        raised("slow", class_name="OSError"),
+        raised("slow", code="x"),
+        Outcome(kind=OutcomeKind.ERROR),
+        Outcome(kind=OutcomeKind.RESULT_ERROR),
+        None,
+    ],
+)
+def test_overlapping_answers_that_differ_in_anything_are_ambiguous(other: Outcome | None) -> None:
+    def overlapping(second: Outcome | None) -> list[Node]:
+        first = call(1, "f", {}, outcome=raised("slow"), overlapped=True)
+        return [first, replace(call(2, "f", {}, overlapped=True, occurrence=2), outcome=second)]
+
+    assert stopped(Replayed(overlapping(other)).ask("f", {})).reason == "ambiguous"
+    assert isinstance(Replayed(overlapping(raised("slow"))).ask("f", {}), Serve)
+
+
+def test_a_further_attempt_of_an_injected_call_that_is_over_has_its_recorded_attempt() -> None:
+    nodes = [call(1, "f", {}, "first", call_id="c"), call(2, "f", {}, "second", call_id="c", attempt=2)]
+    replayed = Replayed(nodes, ToolPolicy(default=InjectConfig(kind="timeout")))
+    kinds = [type(replayed.ask("f", {}, ref=f"m:c#{n}")).__name__ for n in (1, 2)]
+    assert kinds == ["Inject", "Serve"]
+    assert stopped(replayed.ask("f", {}, ref="m:c#3")).reason == "attempts"
+
+
+def test_a_further_attempt_of_a_call_without_a_recording_is_a_miss_too() -> None:
+    replayed = Replayed([])
+    assert stopped(replayed.ask("f", {}, ref="m:c#1")).reason == "never_recorded"
+    assert stopped(replayed.ask("f", {}, ref="m:c#2")).reason == "never_recorded"
