@@ -51,16 +51,19 @@ def with_system_prompt(
     text: str, messages: list[ModelMessage], parameters: ModelRequestParameters
 ) -> tuple[list[ModelMessage], ModelRequestParameters]:
     """The request with ``text`` as its only system text."""
-    kept = [_without_system(message) for message in messages]
+    kept = [_with_text(message, text) for message in messages]
     return [m for m in kept if m.parts or not isinstance(m, ModelRequest)], replace(
         parameters, instruction_parts=[InstructionPart(content=text, dynamic=False)]
     )
 
 
-def _without_system(message: ModelMessage) -> ModelMessage:
-    if not isinstance(message, ModelRequest) or not any(p.part_kind in _SYSTEM_KINDS for p in message.parts):
+def _with_text(message: ModelMessage, text: str) -> ModelMessage:
+    if not isinstance(message, ModelRequest):
         return message
-    return replace(message, parts=[p for p in message.parts if p.part_kind not in _SYSTEM_KINDS])
+    parts = [p for p in message.parts if p.part_kind not in _SYSTEM_KINDS]
+    if len(parts) == len(message.parts) and not message.instructions:
+        return message
+    return replace(message, parts=parts, instructions=text if message.instructions else None)
 
 
 def system_texts(messages: list[ModelMessage], parameters: ModelRequestParameters) -> list[str]:

@@ -1,0 +1,187 @@
+"""S22 to S24, S27 to S29: sessions side by side, trouble of our own, activation, secrets, usage, history."""
+
+import asyncio
+from typing import Any
+
+from playhead.core.redact import Redactor
+from playhead.core.values import Usage
+from playhead.engine import seam
+from playhead.engine.recorder import Recorder
+from playhead.store.memory import MemoryStore
+from playhead.testing.conformance.adapter import Call, Lab, Spec, finish
+from playhead.testing.conformance.scenarios.registry import scenario
+
+
+@scenario("S22")
+def side_by_side(lab: Lab) -> None:
+    """Ten sessions at once do not mix."""
+
+    async def look(who: str) -> str:
+        await asyncio.sleep(0)
+        return f"seen {who}"
+
+    async def one(who: str) -> str:
+        agent = lab.harness.build(Spec(turns=[[Call("look", {"who": who})]], tools=[look]))
+        scope = seam.session(who, inputs={"prompt": who}, recorder=lab.bench.recorder, function=True)
+        async with scope as active:
+            assert active is not None
+            scope.output = await lab.harness.run(agent, who)
+            return active.session_id
+
+    async def all_of() -> list[str]:
+        return await asyncio.gather(*(one(f"s{n}") for n in range(10)))
+
+    for number, session_id in enumerate(finish(all_of())):
+        read = lab.bench.read(session_id)
+        assert [n.call.arguments for n in read.calls if n.call] == [{"who": f"s{number}"}]
+        assert len(read.model_calls) == 2
+        assert f"seen s{number}" in str(read.session.output)
+
+
+class _BrokenStore(MemoryStore):
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("sessions", "agents", "replays"):
+            raise OSError("the disk is gone")
+        return super().__getattribute__(name)
+
+
+@scenario("S23")
+def store_fails(lab: Lab) -> None:
+    """A store that fails at every call: the agent's result stands."""
+
+    def look(x: int) -> int:
+        return x + 1
+
+    run = lab.runner(lambda: lab.harness.build(Spec(turns=[[Call("look", {"x": 1})]], tools=[look])))
+    plain = run("go")
+    recorder = Recorder(_BrokenStore(), interval=0.001)
+    scope = seam.session("broken", inputs={"prompt": "go"}, recorder=recorder, function=True)
+    with scope:
+        said = run("go")
+    recorder.close()
+    assert said == plain
+
+
+class _BrokenIds:
+    """An id source that fails once a session is open: every step of ours raises."""
+
+    def __init__(self) -> None:
+        self.left = 1
+
+    def __call__(self) -> str:
+        self.left -= 1
+        if self.left < 0:
+            raise RuntimeError("no more ids")
+        return "00000000-0000-7000-8000-000000000000"
+
+
+@scenario("S23-seam")
+def seam_fails(lab: Lab) -> None:
+    """Mistakes inside playhead while recording: the agent's result stands."""
+
+    def look(x: int) -> int:
+        return x + 1
+
+    run = lab.runner(lambda: lab.harness.build(Spec(turns=[[Call("look", {"x": 1})]], tools=[look])))
+    plain = run("go")
+    recorder = Recorder(MemoryStore(), ids=_BrokenIds(), interval=0.001)
+    with seam.session("broken", inputs={"prompt": "go"}, recorder=recorder, function=True):
+        said = run("go")
+    recorder.close()
+    assert said == plain
+
+
+@scenario("S24")
+def activation(lab: Lab) -> None:
+    """The global form twice, beside the explicit one, and undone: each call is recorded once, or not at all."""
+
+    def look(x: int) -> int:
+        return x + 1
+
+    def build() -> Any:
+        return lab.harness.build(Spec(turns=[[Call("look", {"x": 1})]], tools=[look]))
+
+    explicit = lab.runner(lambda: lab.harness.explicit(build()))
+    lab.harness.deactivate()
+    try:
+        assert lab.record(lab.runner(build)).calls == []
+        assert len(lab.record(explicit).calls) == 1
+        lab.harness.activate()
+        lab.harness.activate()
+        assert len(lab.record(lab.runner(build)).calls) == 1
+        assert len(lab.record(explicit).calls) == 1
+    finally:
+        lab.harness.activate()
+
+
+@scenario("S27")
+def secrets(lab: Lab) -> None:
+    """A configured secret in arguments, results and errors is not stored, and calls with it still match."""
+    secret = "hunter2-hunter2"
+
+    def login(token: str) -> str:
+        lab.entered("login")
+        return f"welcome {token}"
+
+    recorder = Recorder(MemoryStore(), redactor=Redactor({"TOKEN": secret}), interval=0.001)
+    own = Lab(lab.harness, recorder)
+    own.live = lab.live
+    turns = [[Call("login", {"token": secret})]]
+    run = own.runner(lambda: lab.harness.build(Spec(turns=turns, tools=[login])))
+    try:
+        baseline = own.record(run)
+        result = own.replay(baseline, run)
+        assert own.live == [], "the live tool was entered"
+        assert result.by == ["served"], result.message
+        for read in (baseline, result):
+            assert secret not in repr(read.nodes)
+            assert secret not in repr(read.session)
+    finally:
+        own.bench.close()
+
+
+@scenario("S28")
+def usage(lab: Lab) -> None:
+    """Usage equals what the model reported, in exclusive buckets; the session's is the sum."""
+    reported = {
+        "input_uncached": 70, "input_cache_read": 20, "input_cache_write": 10, "output_visible": 6,
+        "output_reasoning": 4,
+    }  # fmt: skip
+
+    def look() -> str:
+        return "seen"
+
+    spec = Spec(turns=[[Call("look", {})]], tools=[look])
+    baseline = lab.record(lab.runner(lambda: lab.harness.with_usage(spec, reported)))
+    assert len(baseline.model_calls) == 2
+    for node in baseline.model_calls:
+        assert node.model is not None
+        assert _buckets(node.model.usage) == reported
+    assert _buckets(baseline.session.usage) == {name: 2 * count for name, count in reported.items()}
+
+
+def _buckets(found: Usage | None) -> dict[str, int | None]:
+    names = ("input_uncached", "input_cache_read", "input_cache_write", "output_visible", "output_reasoning")
+    return {name: getattr(found, name) for name in names}
+
+
+@scenario("S29")
+def second_turn(lab: Lab) -> None:
+    """A second run that starts from the first one's messages is the session's next turn."""
+    harness = lab.harness
+
+    def look(x: int) -> int:
+        return lab.entered(x)
+
+    def run(prompt: str) -> str:
+        agent = harness.build(Spec(turns=[[Call("look", {"x": 1})]], tools=[look]))
+
+        async def both() -> str:
+            await harness.run(agent, prompt)
+            return await harness.run(agent, "and now?", history=harness.history(agent))
+
+        return finish(both())
+
+    baseline, _ = lab.unchanged(run)
+    assert len(baseline.session.turns) == 2, baseline.session.turns
+    assert [n.parent_id for n in baseline.model_calls] == [None] * 4
