@@ -14,9 +14,9 @@ index says where each was cut, beside the texts and never inside them, so that r
 reference.
 """
 
-from playhead.store.segments.build import Known, Segment, build, learn
+from playhead.store.segments.builder import Known, Segment, build, learn
 from playhead.store.segments.index import Stored
-from playhead.store.segments.merge import merge
-from playhead.store.segments.read import read
+from playhead.store.segments.merger import merge
+from playhead.store.segments.reader import read
 
 __all__ = ["Known", "Segment", "Stored", "build", "learn", "merge", "read"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from playhead.errors import FormatError
 from playhead.store.compression import compress, decompress
-from playhead.store.segments.build import Segment, cut_out
+from playhead.store.segments.builder import Segment, cut_out
 from playhead.store.segments.index import ABSENT, Cut, Fetch, Index, Stored, pack, unpack
 
 

@@ -14,7 +14,7 @@ from playhead.store.segments.index import ABSENT, Cut, Index, Path, pack, place_
 LARGE = 32 * 1024
 """Values with a text of this many bytes are kept once per store."""
 
-_SCHEMAS = 512
+SCHEMAS = 512
 """Tool schemas with a text of this many bytes are kept once per store."""
 
 _RECENT = 8
@@ -164,7 +164,7 @@ class _Builder:
         place = self._schemas.get(name)
         if place is None:
             text = tools.text if isinstance(tools, Encoded) else encode(tools)
-            place = self._share(text) if len(text) >= _SCHEMAS else ABSENT
+            place = self._share(text) if len(text) >= SCHEMAS else ABSENT
             self._schemas[name] = place
             self._held.append(tools)
         if place != ABSENT:
