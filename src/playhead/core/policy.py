@@ -285,7 +285,6 @@ class CallView:
     key: str | None
     no_key: NoKey | None = None
     path: tuple[str, ...] = ()
-    number: int = 1  # 1-based: the how-many-th call of this tool in the session; the tape counts for itself
     output_schema: JSON = None
     parameters: JSON = None  # JSON Schema of the arguments, for inject
     scope: JSON = None  # of an op: the part of its key that is not arguments

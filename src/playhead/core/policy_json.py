@@ -121,14 +121,16 @@ def _place(given: Any, location: tuple[str | int, ...], *, absent: bool) -> tupl
     ``absent``: the last step is a member that is not there.
     """
     path: list[str | int] = []
-    value, around = given, given
-    for n, step in enumerate(location):
+    value: Any = given
+    around: Any = given
+    steps: tuple[Any, ...] = location
+    for n, step in enumerate(steps):
         inside = (is_object(value) and step in value) or (is_list(value) and isinstance(step, int))
-        if not inside and not (absent and n == len(location) - 1):
+        if not inside and not (absent and n == len(steps) - 1):
             continue
         path.append(step)
         around = value
-        value = value[step] if inside else None
+        value = around[step] if inside else None
     return path, around
 
 

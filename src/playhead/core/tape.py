@@ -118,14 +118,15 @@ class Tape:
     # --- loading ---
 
     def _load(self, recorded: Iterable[Recording]) -> None:
-        attempts: dict[tuple[str | None, str | None, str], Occurrence] = {}
+        attempts: dict[tuple[object, ...], Occurrence] = {}
         for one in sorted(recorded, key=lambda r: r.position):
-            joined = attempts.get((one.model_call, one.call_id, one.tool)) if one.attempt > 1 else None
+            key = self._recorded_key(one)
+            slot = (one.path, key, one.model_call, one.call_id)
+            joined = attempts.get(slot) if one.attempt > 1 else None
             if joined is not None:
                 joined.attempts.append(one)
                 continue
-            occurrence = Occurrence(one, self._recorded_key(one))
-            attempts[(one.model_call, one.call_id, one.tool)] = occurrence
+            occurrence = attempts[slot] = Occurrence(one, key)
             self._order.append(occurrence)
             self._tools.setdefault(one.tool, []).append(occurrence)
             self._groups.setdefault((one.path, occurrence.key), Group()).members.append(occurrence)

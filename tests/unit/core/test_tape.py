@@ -294,3 +294,15 @@ def test_a_further_attempt_of_a_call_without_a_recording_is_a_miss_too() -> None
     replayed = Replayed([])
     assert stopped(replayed.ask("f", {}, ref="m:c#1")).reason == "never_recorded"
     assert stopped(replayed.ask("f", {}, ref="m:c#2")).reason == "never_recorded"
+
+
+def test_attempts_that_name_no_call_join_the_equal_call_before_them() -> None:
+    nodes = [
+        call(1, "f", {"n": 1}, outcome=raised("slow")),
+        call(2, "f", {"n": 2}, "other"),
+        call(3, "f", {"n": 1}, "ok", attempt=2),
+    ]
+    replayed = Replayed(nodes)
+    assert isinstance(replayed.ask("f", {"n": 1}, ref="m:c#1"), Serve)
+    assert value_of(replayed.ask("f", {"n": 2})) == "other"
+    assert value_of(replayed.ask("f", {"n": 1}, ref="m:c#2")) == "ok"
