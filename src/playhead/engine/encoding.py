@@ -67,6 +67,18 @@ class Encoder:
         """The node of a step as it stands. ``closing``: when its session ended although the step had not."""
         left_open = closing is not None and step.ended_at is None
         attributes = self._redact(dict(step.attributes or {}))
+        outcome = self._outcome(step, attributes)
+        call: ToolCall | None = None
+        model: ModelCall | None = None
+        inputs: JSON = None
+        if isinstance(step, ToolStep):
+            call = self._tool_call(step, missing="not_stored" in attributes)
+        elif isinstance(step, ModelStep):
+            inputs, model = self._request(step), self._model_call(step, totals)
+        elif step.inputs is not None:
+            inputs = self._value(step.inputs, attributes, "inputs")
+        if "not_stored" in attributes:
+            totals.warnings.append(f"the result of {step.name!r} is not stored: {attributes['not_stored']}")
         made = Node(
             id=step.id,
             session_id=step.active.session_id,
@@ -77,20 +89,12 @@ class Encoder:
             parent_id=step.parent.id if step.parent is not None else None,
             ended_at=closing if left_open else step.ended_at,
             status=NodeStatus.CANCELLED if left_open else step.status,
+            inputs=inputs,
+            outcome=outcome,
             attributes=attributes,
+            call=call,
+            model=model,
         )
-        outcome = self._outcome(step, attributes)
-        if "not_stored" in attributes:
-            totals.warnings.append(f"the result of {step.name!r} is not stored: {attributes['not_stored']}")
-        if isinstance(step, ToolStep):
-            call = self._tool_call(step)
-            missing = "not_stored" in attributes
-            made = replace(made, call=replace(call, mark=Mark.MISSING) if missing else call, outcome=outcome)
-        elif isinstance(step, ModelStep):
-            made = replace(made, inputs=self._request(step), model=self._model_call(step, totals), outcome=outcome)
-        else:
-            inputs = self._value(step.inputs, attributes, "inputs") if step.inputs is not None else None
-            made = replace(made, inputs=inputs, outcome=outcome)
         totals.ids[step.seq] = made.id
         return made
 
@@ -114,7 +118,7 @@ class Encoder:
             attributes={"not_recorded": text},
         )
 
-    def _tool_call(self, step: ToolStep) -> ToolCall:
+    def _tool_call(self, step: ToolStep, *, missing: bool) -> ToolCall:
         own, slot = step.identity, step.slot
         return ToolCall(
             tool=step.tool,
@@ -129,7 +133,7 @@ class Encoder:
             index=slot.index if slot is not None else None,
             effect=step.effect,
             source=step.source,
-            mark=step.mark,
+            mark=Mark.MISSING if missing else step.mark,
             overlapped=step.overlapped,
             provenance=step.provenance,
         )

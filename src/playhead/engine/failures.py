@@ -208,8 +208,8 @@ _KEYWORDS: dict[type, tuple[str, ...]] = {
 def _same_class(info: ErrorInfo) -> Exception | None:
     registered = _registered.get(f"{info.module}.{info.class_name}")
     try:
-        if registered is not None and registered[2] is not None and isinstance(info.args, dict):
-            form: Any = cast("dict[str, Any]", info.args)["$object"][1]
+        if registered is not None and registered[2] is not None and info.args is not None:
+            form: Any = info.args["$object"][1]
             return _checked(registered[2](from_stored(form)), registered[0], info)
         cls = registered[0] if registered is not None else _find(info)
         if cls is None:

@@ -179,7 +179,7 @@ def _act(state: ReplayState, call: CallView, decision: Decision, node_id: str) -
             return _answer(state, replace(made, marks=marks), Provenance(by="live", detail=missed), None)
         case ErrorResult():
             outcome = Outcome(kind=OutcomeKind.RESULT_ERROR, value=decision.message)
-            made = replace(row, by="missed", detail=decision.message, marks=(decision.reason,))
+            made = replace(row, by="missed", detail=decision.missed, marks=(decision.reason,))
             return _answer(state, made, Provenance(by="missed", detail=decision.reason), outcome)
         case Generate():
             made = replace(row, by="generated", detail=decision.config.model)

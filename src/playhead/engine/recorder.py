@@ -30,7 +30,7 @@ from playhead.store.ports import Store
 log = logging.getLogger("playhead")
 
 _LINGER = 50  # timer rounds without work before the writer sleeps
-_CHUNK = 64  # queue items encoded at a time
+_CHUNK, _BIG_CHUNK = 64, 1024  # queue items encoded at a time
 _BACKLOG = 2000  # with more items waiting the writer no longer steps aside for other threads
 
 
@@ -73,6 +73,7 @@ class Recorder:
         self._wake = threading.Event()
         self._room = threading.Event()
         self._awake = False
+        self._waiting = 0  # threads that wait for a flush
         self._thread: threading.Thread | None = None
         self._stopping = False
         self._closed = False
@@ -159,9 +160,13 @@ class Recorder:
         if self._closed:
             return not self._queue and not self._delivery.spooled
         mark = Flush()
-        self._queue.append(mark)
-        self._wake_writer()
-        return mark.done.wait(timeout) and mark.stored
+        self._waiting += 1
+        try:
+            self._queue.append(mark)
+            self._wake_writer()
+            return mark.done.wait(timeout) and mark.stored
+        finally:
+            self._waiting -= 1
 
     def close(self, timeout: float = 10.0) -> bool:
         """Flushes and stops the writer. The store stays open; it belongs to whoever opened it."""
@@ -212,9 +217,10 @@ class Recorder:
         done = 0
         while self._queue:
             with self._lock:
-                items = self._take(_CHUNK)
+                polite = len(self._queue) < _BACKLOG and not self._waiting
+                items = self._take(_CHUNK if polite else _BIG_CHUNK)
                 try:
-                    ready = self._pipeline.encode(items, polite=len(self._queue) < _BACKLOG)
+                    ready = self._pipeline.encode(items, polite=polite)
                 except Exception as error:  # noqa: BLE001 - the writer must live
                     self.count("errors", error)
                     continue

@@ -27,6 +27,7 @@ ToNormal = Callable[[Any], list[JSON]]
 KeyView = Callable[[JSON], JSON]
 _KEPT = 4  # conversations that may take turns in one place
 _ATOMS = frozenset({type(None), bool, int, float, str, bytes, complex, datetime})
+_LISTS, _DICTS, _SEQUENCES = frozenset({list}), frozenset({dict}), frozenset({list, tuple})
 _OPAQUE = (type, Enum, ModuleType)
 
 
@@ -185,15 +186,14 @@ def _containers(value: Any) -> list[Any]:
     while level:
         below: list[Any] = []
         for item in level:
-            kind = type(item)
-            if kind is dict:
-                inner = item
-            elif kind is list or kind is tuple:
+            kind: type[Any] = type(item)
+            if kind in _SEQUENCES:
                 below += [held for held in item if type(held) not in _ATOMS]
-                if kind is list:
+                if kind in _LISTS:
                     found.append(item)
                 continue
-            elif isinstance(item, _OPAQUE) or (inner := getattr(item, "__dict__", None)) is None or callable(item):
+            inner: Any = item if kind in _DICTS else getattr(item, "__dict__", None)
+            if inner is None or (kind not in _DICTS and (isinstance(item, _OPAQUE) or callable(item))):
                 continue
             found.append(inner)
             below += [held for held in inner.values() if type(held) not in _ATOMS]

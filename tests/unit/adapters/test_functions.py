@@ -13,7 +13,7 @@ import pytest
 from playhead.adapters.functions import agent, gate, session, tool
 from playhead.core.policy import HistoryConfig, PassthroughConfig, StaticCase, StaticConfig, ToolPolicy
 from playhead.core.tape import Tape
-from playhead.core.values import Effect, Mark, Node, NodeKind, NodeStatus, Session, SessionStatus
+from playhead.core.values import Effect, Mark, NodeKind, NodeStatus, Session, SessionStatus
 from playhead.engine import seam
 from playhead.engine.recorder import Recorder
 from playhead.engine.replaying import ReplayState
@@ -66,7 +66,7 @@ def sessions(recorder: Recorder) -> list[Session]:
     return list(recorder.store.sessions.find(SessionQuery(oldest_first=True)).items)
 
 
-def nodes(recorder: Recorder) -> list[Node]:
+def nodes(recorder: Recorder) -> list[Any]:
     return recorder.store.sessions.nodes(sessions(recorder)[-1].id)
 
 
@@ -228,7 +228,7 @@ def test_what_the_consumer_sends_and_throws_reaches_the_generator(recorder: Reco
             yield "caught"
 
     async def main() -> list[Any]:
-        running = adesk()
+        running: Any = adesk()
         return [await running.asend(None), await running.asend(5), await running.athrow(KeyError("x"))]
 
     running = desk()

@@ -1,9 +1,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
-from playhead.core.values import Node, Session
+from playhead.core.values import Session
 from playhead.engine.recorder import Recorder
 from playhead.store.memory import MemoryStore
 from playhead.store.ports import SessionQuery
@@ -23,10 +24,10 @@ class Recorded:
         (only,) = self.sessions()
         return only
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[Any]:
         return self.recorder.store.sessions.nodes(self.session().id)
 
-    def node(self, name: str) -> Node:
+    def node(self, name: str) -> Any:
         (only,) = [node for node in self.nodes() if node.name == name]
         return only
 

@@ -17,6 +17,8 @@ from playhead.errors import StoreFullError
 from playhead.store.memory import MemoryStore
 from playhead.store.ports import SessionQuery
 
+begin: Any = seam.session
+
 
 class Trouble:
     """Stands before the sessions of a store: refuses, or waits, while told to."""
@@ -58,7 +60,7 @@ def store() -> MemoryStore:
 
 
 def run(recorder: Recorder, calls: int = 3, value: Any = "x") -> None:
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         for number in range(calls):
             active.tool_call("search", arguments={"n": number}).returned(value)
 
@@ -105,7 +107,7 @@ def test_a_blocked_store_delays_no_call_for_longer_than_allowed_and_loses_nothin
     recorder = Recorder(store, spool=tmp_path, queue_size=20, wait=0.01)
     store.sessions.gate.clear()  # type: ignore[attr-defined]
     slowest = 0.0
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         for number in range(300):
             began = time.perf_counter()
             active.tool_call("search", arguments={"n": number}).returned(number)
@@ -158,7 +160,7 @@ def test_the_spool_of_a_dead_process_is_sent_by_the_next(store: MemoryStore, tmp
 def test_large_values_are_stored_as_a_mark_with_size_and_digest():
     store = MemoryStore()
     recorder = Recorder(store, size_limit=1000)
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         active.tool_call("big", arguments={}).returned("y" * 5000)
         active.tool_call("small", arguments={}).returned("y" * 900)
         message = {"role": "tool", "parts": [{"type": "tool_result", "id": "1", "name": "big", "content": "y" * 5000}]}
@@ -179,7 +181,7 @@ def test_secrets_are_out_of_everything_that_is_written_the_spool_included(store:
     )
     store.sessions.error = StoreFullError("full")  # type: ignore[attr-defined]
     secrets = "sk_live_aaaaaaaa and hunter2-hunter2"
-    scope = seam.session("desk", inputs={"prompt": secrets}, recorder=recorder)
+    scope = begin("desk", inputs={"prompt": secrets}, recorder=recorder)
     active = scope.open()
     assert active is not None
     active.tool_call("search", arguments={"q": secrets}).returned({"out": secrets})
@@ -204,7 +206,7 @@ def test_a_rotated_configured_secret_leaves_the_key_as_it_was():
     for value in ("sk_live_aaaaaaaa", "sk_live_bbbbbbbb"):
         store = MemoryStore()
         recorder = Recorder(store, redactor=Redactor({"STRIPE_KEY": value}))
-        with seam.session("desk", recorder=recorder) as active:
+        with begin("desk", recorder=recorder) as active:
             active.tool_call("search", arguments={"token": value}).returned(1)
         recorder.close()
         keys.append(stored(store)[0].call.key)
@@ -223,7 +225,7 @@ def test_close_writes_everything_and_may_be_called_twice():
 def test_at_the_end_of_the_process_open_sessions_are_closed_as_abandoned():
     store = MemoryStore()
     recorder = Recorder(store)
-    scope = seam.session("desk", recorder=recorder)
+    scope = begin("desk", recorder=recorder)
     active = scope.open()
     assert active is not None
     active.tool_call("search", arguments={})
@@ -259,7 +261,7 @@ def test_an_encoding_error_costs_one_node_its_content_and_nothing_else(
         return original(self, step, *args, **kwargs)
 
     monkeypatch.setattr(Encoder, "node", node)
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         active.tool_call("bad", arguments={}).returned(1)
         active.tool_call("good", arguments={}).returned(2)
     bad, good = recorded.nodes()

@@ -12,6 +12,7 @@ from playhead.engine import context, seam
 from playhead.engine.recorder import Recorder
 from playhead.engine.seam import ModelRequest, ModelResult, Requested, SilentStep
 
+begin: Any = seam.session
 TOOLS = [{"name": "search", "parameters": {"type": "object"}}, {"name": "pay", "parameters": {"type": "object"}}]
 
 
@@ -33,7 +34,7 @@ def asked(active: Any, calls: list[Requested], messages: list[Any] | None = None
 
 
 def test_a_session_keeps_inputs_output_and_its_steps_in_start_order(recorder: Recorder, recorded: Any):
-    with seam.session("desk", inputs={"prompt": "hi"}, recorder=recorder) as active:
+    with begin("desk", inputs={"prompt": "hi"}, recorder=recorder) as active:
         asked(active, [])
         span = active.span("load")
         with span.inside():
@@ -52,7 +53,7 @@ def test_a_session_keeps_inputs_output_and_its_steps_in_start_order(recorder: Re
 
 
 def test_parallel_calls_keep_the_order_of_the_response_and_their_emitted_arguments(recorder: Recorder, recorded: Any):
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         model = asked(active, [Requested("a", "search", '{"q": "x"}'), Requested("b", "search", '{"q": "x"}')])
         later = active.tool_call("search", arguments={"q": "x", "limit": 5}, call_id="b")
         first = active.tool_call("search", arguments={"q": "x", "limit": 5}, call_id="a")
@@ -67,7 +68,7 @@ def test_parallel_calls_keep_the_order_of_the_response_and_their_emitted_argumen
 
 
 def test_a_call_id_used_again_later_belongs_to_the_newer_response(recorder: Recorder, recorded: Any):
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         for value in ("one", "two"):
             asked(active, [Requested("call_1", "search", {"q": value})])
             active.tool_call("search", arguments={}, call_id="call_1").returned(value)
@@ -78,7 +79,7 @@ def test_a_call_id_used_again_later_belongs_to_the_newer_response(recorder: Reco
 
 
 def test_a_retry_under_one_call_id_is_the_next_attempt(recorder: Recorder, recorded: Any):
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         asked(active, [Requested("a", "search", {"q": "x"})])
         active.tool_call("search", call_id="a").fail(TimeoutError("slow"))
         active.tool_call("search", call_id="a").returned("found")
@@ -89,7 +90,7 @@ def test_a_retry_under_one_call_id_is_the_next_attempt(recorder: Recorder, recor
 
 
 def test_missing_and_repeated_call_ids_are_made_up_from_their_place(recorder: Recorder, recorded: Any):
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         asked(
             active, [Requested("x", "search", {"q": 1}), Requested("x", "pay", {}), Requested(None, "search", {"q": 2})]
         )
@@ -103,7 +104,7 @@ def test_missing_and_repeated_call_ids_are_made_up_from_their_place(recorder: Re
 
 
 def test_a_call_refused_by_the_framework_is_recorded_from_the_next_request(recorder: Recorder, recorded: Any):
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         asked(
             active, [Requested("a", "nope", {}), Requested("b", "search", "{bad"), Requested("c", "search", {"q": 1})]
         )
@@ -116,13 +117,13 @@ def test_a_call_refused_by_the_framework_is_recorded_from_the_next_request(recor
 
 
 def test_an_announced_call_that_nobody_ran_says_so_when_the_session_ends(recorder: Recorder, recorded: Any):
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         asked(active, [Requested("a", "search", {"q": 1})])
     assert recorded.node("search").status is NodeStatus.NEVER_RAN
 
 
 def test_the_same_call_seen_by_two_seams_is_one_node(recorder: Recorder, recorded: Any):
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         outer = active.tool_call("mcp__shop__search", arguments='{"q": "x"}')
         with outer.inside():
             inner = active.tool_call("search", arguments={"q": "x"})
@@ -137,7 +138,7 @@ def test_the_same_call_seen_by_two_seams_is_one_node(recorder: Recorder, recorde
 
 
 def test_the_wire_below_a_model_seam_is_silent(recorder: Recorder, recorded: Any):
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         step = active.model_call("m-1", request=ModelRequest(messages=[text("user", "hi")]))
         with step.inside():
             wire = active.model_call("wire", request=ModelRequest(messages=[text("user", "hi")]))
@@ -149,10 +150,10 @@ def test_the_wire_below_a_model_seam_is_silent(recorder: Recorder, recorded: Any
 
 
 def test_paths_count_equal_calls_inside_and_outside_a_tool_apart(recorder: Recorder, recorded: Any):
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         active.tool_call("search", arguments={"q": 1}).returned("outside")
         outer = active.tool_call("research", arguments={})
-        with outer.inside(), seam.session("helper", inputs="x", recorder=recorder):
+        with outer.inside(), begin("helper", inputs="x", recorder=recorder):
             active.tool_call("search", arguments={"q": 1}).returned("inside")
         outer.returned("ok")
     outside, research, helper, inside = recorded.nodes()
@@ -164,16 +165,16 @@ def test_paths_count_equal_calls_inside_and_outside_a_tool_apart(recorder: Recor
 
 
 def test_a_second_run_is_a_turn_when_it_goes_on_from_the_first_else_a_sub_agent(recorder: Recorder, recorded: Any):
-    with seam.session("desk", recorder=recorder, function=True):
-        first = seam.session("inner", inputs="one")
+    with begin("desk", recorder=recorder, function=True):
+        first = begin("inner", inputs="one")
         with first as active:
             asked(active, [])
             first.output, first.messages = "1", [text("user", "one"), text("assistant", "1")]
-        second = seam.session("inner", inputs="two", history=[text("user", "one"), text("assistant", "1")])
+        second = begin("inner", inputs="two", history=[text("user", "one"), text("assistant", "1")])
         with second as active:
             asked(active, [])
             second.output = "2"
-        with seam.session("judge", inputs="three") as active:
+        with begin("judge", inputs="three") as active:
             asked(active, [])
     session, nodes = recorded.session(), recorded.nodes()
     assert [(t.input, t.output, t.first_node) for t in session.turns] == [
@@ -190,7 +191,7 @@ def test_a_thread_without_context_belongs_to_the_only_session(recorder: Recorder
         assert found is not None
         found.tool_call("search", arguments={"q": 1}).returned(1)
 
-    with seam.session("desk", recorder=recorder):
+    with begin("desk", recorder=recorder):
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
@@ -205,7 +206,7 @@ def test_with_two_sessions_a_thread_without_context_is_not_guessed(
     inside = threading.Event()
 
     def other() -> None:
-        with seam.session("other", recorder=recorder):
+        with begin("other", recorder=recorder):
             inside.set()
             done.wait(5)
 
@@ -213,7 +214,7 @@ def test_with_two_sessions_a_thread_without_context_is_not_guessed(
     neighbour = threading.Thread(target=other, daemon=True)
     neighbour.start()
     assert inside.wait(5)
-    with seam.session("desk", recorder=recorder):
+    with begin("desk", recorder=recorder):
         for _ in range(2):
             lost = threading.Thread(target=lambda: found.append(seam.current()))
             lost.start()
@@ -224,14 +225,19 @@ def test_with_two_sessions_a_thread_without_context_is_not_guessed(
     assert len([r for r in caplog.records if "thread without context" in r.message]) == 1
 
 
+def values(recorder: Recorder, session_id: str) -> list[Any]:
+    nodes: list[Any] = list(recorder.store.sessions.nodes(session_id))
+    return [node.outcome.value for node in nodes]
+
+
 def test_ten_sessions_in_threads_and_tasks_do_not_mix(recorder: Recorder, recorded: Any):
     async def run(number: int) -> None:
-        async with seam.session(f"task-{number}", recorder=recorder) as active:
+        async with begin(f"task-{number}", recorder=recorder) as active:
             await asyncio.sleep(0)
             active.tool_call("search", arguments={"n": number}).returned(number)
 
     def in_thread(number: int) -> None:
-        with seam.session(f"thread-{number}", recorder=recorder) as active:
+        with begin(f"thread-{number}", recorder=recorder) as active:
             active.tool_call("search", arguments={"n": number}).returned(number)
 
     async def main() -> None:
@@ -246,12 +252,11 @@ def test_ten_sessions_in_threads_and_tasks_do_not_mix(recorder: Recorder, record
     sessions = recorded.sessions()
     assert len(sessions) == 10
     for session in sessions:
-        (node,) = recorder.store.sessions.nodes(session.id)
-        assert node.outcome.value == int(session.agent.split("-")[1])
+        assert values(recorder, session.id) == [int(session.agent.split("-")[1])]
 
 
 def test_a_call_after_the_session_ended_is_not_recorded_and_harms_nobody(recorder: Recorder, recorded: Any):
-    with seam.session("desk", recorder=recorder):
+    with begin("desk", recorder=recorder):
         late = contextvars.copy_context()
     assert late.run(seam.current) is None
     assert recorded.nodes() == []
@@ -259,15 +264,15 @@ def test_a_call_after_the_session_ended_is_not_recorded_and_harms_nobody(recorde
 
 
 def test_steps_left_open_at_the_end_are_cancelled(recorder: Recorder, recorded: Any):
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         active.tool_call("search", arguments={})
     assert recorded.node("search").status is NodeStatus.CANCELLED
 
 
 def test_flush_shows_steps_that_are_still_running(recorder: Recorder, recorded: Any):
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         call = active.tool_call("search", arguments={"q": 1})
-        shown = recorded.node("search")
+        shown: Any = recorded.node("search")
         assert (shown.status, shown.ended_at) == (NodeStatus.OPEN, None)
         call.returned("x")
     assert recorded.node("search").outcome.value == "x"
@@ -277,7 +282,7 @@ def test_flush_shows_steps_that_are_still_running(recorder: Recorder, recorded: 
 def test_a_cancelled_step_has_no_outcome_and_the_session_is_abandoned(
     error: BaseException, recorder: Recorder, recorded: Any
 ):
-    scope = seam.session("desk", recorder=recorder)
+    scope = begin("desk", recorder=recorder)
     active = scope.open()
     assert active is not None
     active.tool_call("search", arguments={}).fail(error)
@@ -287,7 +292,7 @@ def test_a_cancelled_step_has_no_outcome_and_the_session_is_abandoned(
 
 
 def test_a_failed_run_keeps_its_error(recorder: Recorder, recorded: Any):
-    with pytest.raises(ValueError, match="no"), seam.session("desk", recorder=recorder):
+    with pytest.raises(ValueError, match="no"), begin("desk", recorder=recorder):
         raise ValueError("no")
     session = recorded.session()
     assert (session.status, session.error.class_name, session.error.message) == (
@@ -298,13 +303,13 @@ def test_a_failed_run_keeps_its_error(recorder: Recorder, recorded: Any):
 
 
 def test_leaving_with_exit_code_zero_is_a_completed_run(recorder: Recorder, recorded: Any):
-    with pytest.raises(SystemExit), seam.session("desk", recorder=recorder):
+    with pytest.raises(SystemExit), begin("desk", recorder=recorder):
         raise SystemExit(0)
     assert recorded.session().status is SessionStatus.COMPLETED
 
 
 def test_only_the_first_ending_of_a_step_counts(recorder: Recorder, recorded: Any):
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         call = active.tool_call("search", arguments={})
         call.returned(1)
         call.fail(ValueError("late"))
@@ -312,7 +317,7 @@ def test_only_the_first_ending_of_a_step_counts(recorder: Recorder, recorded: An
 
 
 def test_arguments_without_key_are_kept_and_say_why(recorder: Recorder, recorded: Any):
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         active.tool_call("search", arguments={"v": float("nan")}).returned(1)
     call = recorded.node("search").call
     assert (call.key, call.no_key.reason, call.no_key.at) == (None, "non_finite", "/v")
@@ -320,7 +325,7 @@ def test_arguments_without_key_are_kept_and_say_why(recorder: Recorder, recorded
 
 
 def test_lone_surrogates_are_recorded_and_have_a_key(recorder: Recorder, recorded: Any):
-    with seam.session("desk", inputs="\ud800", recorder=recorder) as active:
+    with begin("desk", inputs="\ud800", recorder=recorder) as active:
         active.tool_call("search", arguments='{"q": "\\ud800"}').returned("\udfff")
     node = recorded.node("search")
     assert (node.call.arguments, node.outcome.value) == ({"q": "\ud800"}, "\udfff")
@@ -329,7 +334,7 @@ def test_lone_surrogates_are_recorded_and_have_a_key(recorder: Recorder, recorde
 
 
 def test_a_value_changed_after_it_was_handed_over_is_recorded_as_it_was(recorder: Recorder, recorded: Any):
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         value, arguments = {"n": [1]}, {"q": [1]}
         call = active.tool_call("search", arguments=arguments)
         call.returned(value)
@@ -342,7 +347,7 @@ def test_a_value_changed_after_it_was_handed_over_is_recorded_as_it_was(recorder
 def test_a_result_without_stored_form_is_marked_and_the_session_names_it(recorder: Recorder, recorded: Any):
     cycle: list[Any] = []
     cycle.append(cycle)
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         active.tool_call("search", arguments={}).returned(cycle)
         active.set_output(object())
     node, session = recorded.node("search"), recorded.session()
@@ -354,7 +359,7 @@ def test_a_result_without_stored_form_is_marked_and_the_session_names_it(recorde
 
 def test_usage_and_cost_are_summed_and_a_reported_total_leaves_a_remainder(recorder: Recorder, recorded: Any):
     usage = Usage(input_uncached=100, input_cache_read=20, output_visible=10)
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         for _ in range(2):
             step = active.model_call("gpt-4o", request=ModelRequest(messages=[], model="gpt-4o", provider="openai"))
             step.observe(ModelResult(message=text("assistant", "x"), usage=usage, served="gpt-4o"))
@@ -369,7 +374,7 @@ def test_usage_and_cost_are_summed_and_a_reported_total_leaves_a_remainder(recor
 def test_provider_executed_tools_are_recorded_as_the_providers(recorder: Recorder, recorded: Any):
     from playhead.core.values import Outcome
 
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         model = active.model_call("m", request=ModelRequest(messages=[]))
         outcome = Outcome(kind=OutcomeKind.VALUE, value=["hit"])
         active.provider_call(model, "web_search", call_id="w", arguments={"q": "x"}, outcome=outcome)
@@ -386,7 +391,7 @@ def test_equal_calls_of_several_threads_at_one_time_are_marked_as_unordered(reco
         started.wait(5)
         step.returned(threading.get_ident())
 
-    with seam.session("desk", recorder=recorder) as active:
+    with begin("desk", recorder=recorder) as active:
         threads = [threading.Thread(target=call, args=(active,)) for _ in range(2)]
         for thread in threads:
             thread.start()

@@ -201,8 +201,8 @@ def _generator_tool(function: Any, gate: _Gate) -> Any:
     def gated(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         step = gate.open(args, kwargs)
         if step is None:
-            whole: Any = yield from function(*args, **kwargs)
-            return whole
+            plain: Generator[Any, Any, Any] = function(*args, **kwargs)
+            return (yield from plain)
         answer = step.decide()
         if answer is not None:
             yield from _items(gate.give(step, answer))
