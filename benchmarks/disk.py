@@ -56,62 +56,66 @@ def recorded(text: Callable[[int], str], size: int, tools: list[JSON], rng: rand
         {"role": "user", "parts": [{"type": "text", "text": text(300)}]},
     ]
     nodes: list[Node] = []
-    at = START
     for turn in range(TURNS):
         name, call_id = f"tool_{turn % 15}", f"call_{rng.randbytes(12).hex()}"
         arguments = {"order_id": f"W{rng.randint(0, 10**7)}", "reason": text(40)}
-        answer = {
-            "role": "assistant",
-            "parts": [
-                {"type": "text", "text": text(120)},
-                {"type": "tool_call", "id": call_id, "name": name, "arguments": arguments},
-            ],
-        }
-        asked = Node(
-            id=SYSTEM_IDS(),
-            session_id=session_id,
-            seq=len(nodes),
-            kind=NodeKind.MODEL_CALL,
-            name="gpt-5",
-            started_at=at,
-            ended_at=at + rng.randint(10**8, 10**10),
-            inputs={"messages": list(messages), "tools": tools, "tool_choice": "auto", "params": {"temperature": 0.2}},
-            outcome=Outcome(kind=OutcomeKind.VALUE, value=answer),
-            model=ModelCall(
-                requested="gpt-5",
-                served="gpt-5-2026-08-01",
-                provider="openai",
-                protocol="openai.chat",
-                response_id=f"chatcmpl-{rng.randbytes(12).hex()}",
-                key=f"1:{rng.randbytes(32).hex()}",
-                usage=Usage(input_uncached=rng.randint(100, 9999), output_visible=rng.randint(10, 400)),
-                cost=Cost(amount=f"0.0{rng.randint(1000, 9999)}"),
-            ),
-        )
+        requested = {"type": "tool_call", "id": call_id, "name": name, "arguments": arguments}
+        answer = {"role": "assistant", "parts": [{"type": "text", "text": text(120)}, requested]}
+        inputs = {"messages": list(messages), "tools": tools, "tool_choice": "auto", "params": {"temperature": 0.2}}
+        asked = model_node(session_id, turn, inputs, answer, rng)
         result = text(size)
-        called = Node(
-            id=SYSTEM_IDS(),
-            session_id=session_id,
-            seq=len(nodes) + 1,
-            kind=NodeKind.TOOL_CALL,
-            name=name,
-            started_at=at + 10**10,
-            ended_at=at + 10**10 + rng.randint(10**6, 10**9),
-            call=ToolCall(
-                tool=name,
-                arguments=arguments,
-                call_id=call_id,
-                key=f"1:{rng.randbytes(32).hex()}",
-                model_call=asked.id,
-                index=0,
-            ),
-            outcome=Outcome(kind=OutcomeKind.VALUE, value=result),
+        call = ToolCall(
+            tool=name,
+            arguments=arguments,
+            call_id=call_id,
+            key=f"1:{rng.randbytes(32).hex()}",
+            model_call=asked.id,
+            index=0,
         )
-        at += 2 * 10**10
-        nodes += [asked, called]
+        nodes += [asked, tool_node(session_id, turn, call, result, rng)]
         part = {"type": "tool_result", "id": call_id, "name": name, "content": result}
         messages = [*messages, answer, {"role": "tool", "parts": [part]}]
     return nodes
+
+
+def model_node(session_id: str, turn: int, inputs: JSON, answer: JSON, rng: random.Random) -> Node:
+    at = START + turn * 2 * 10**10
+    return Node(
+        id=SYSTEM_IDS(),
+        session_id=session_id,
+        seq=2 * turn,
+        kind=NodeKind.MODEL_CALL,
+        name="gpt-5",
+        started_at=at,
+        ended_at=at + rng.randint(10**8, 10**10),
+        inputs=inputs,
+        outcome=Outcome(kind=OutcomeKind.VALUE, value=answer),
+        model=ModelCall(
+            requested="gpt-5",
+            served="gpt-5-2026-08-01",
+            provider="openai",
+            protocol="openai.chat",
+            response_id=f"chatcmpl-{rng.randbytes(12).hex()}",
+            key=f"1:{rng.randbytes(32).hex()}",
+            usage=Usage(input_uncached=rng.randint(100, 9999), output_visible=rng.randint(10, 400)),
+            cost=Cost(amount=f"0.0{rng.randint(1000, 9999)}"),
+        ),
+    )
+
+
+def tool_node(session_id: str, turn: int, call: ToolCall, result: str, rng: random.Random) -> Node:
+    at = START + turn * 2 * 10**10 + 10**10
+    return Node(
+        id=SYSTEM_IDS(),
+        session_id=session_id,
+        seq=2 * turn + 1,
+        kind=NodeKind.TOOL_CALL,
+        name=call.tool,
+        started_at=at,
+        ended_at=at + rng.randint(10**6, 10**9),
+        call=call,
+        outcome=Outcome(kind=OutcomeKind.VALUE, value=result),
+    )
 
 
 def keep(store: SqliteStore, nodes: list[Node]) -> None:

@@ -7,7 +7,6 @@ from `ddl.sql`, and the migrations are loaded when there is one to do.
 import os
 import sqlite3
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 
 from playhead.errors import NotFoundError, StoreDamagedError, StoreVersionError
@@ -79,6 +78,8 @@ class SqliteStore:
             )
 
     def _create(self) -> None:
+        from importlib import resources
+
         self._connections.execute_alone("PRAGMA journal_mode = WAL")
         statements = resources.files("playhead.store").joinpath("ddl.sql").read_text(encoding="utf-8").split(";\n")
         with self._connections.writing() as c:

@@ -11,6 +11,7 @@ def upgrade() -> None:
     _create_records()
     _create_sessions()
     _create_payloads()
+    _create_marks()
 
 
 def _create_records() -> None:
@@ -136,6 +137,9 @@ def _create_payloads() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index("session_shared_by_shared", "session_shared", ["shared"], unique=False)
+
+
+def _create_marks() -> None:
     op.create_table(
         "session_tags",
         sa.Column("tag", sa.Text(), nullable=False),
