@@ -25,9 +25,10 @@ from playhead.core.values import (
 )
 from playhead.engine.failures import capture
 from playhead.engine.frames import FRAME
+from playhead.engine.model_step import ModelRequest, ModelStep
 from playhead.engine.replaying import Ended, ModelAnswers, ModelDecision, ModelView, RecordingEnded, ReplayState
 from playhead.engine.snapshot import NOTHING, Snapshot, freeze, freeze_emitted, same_arguments, thaw
-from playhead.engine.steps import AgentStep, ModelRequest, ModelStep, SilentStep, SpanStep, Step, ToolStep
+from playhead.engine.steps import AgentStep, SilentStep, SpanStep, Step, ToolStep
 from playhead.engine.track import Sink, Slot, Track
 from playhead.engine.transcript import Conversations
 from playhead.errors import RecordingError

@@ -30,9 +30,10 @@ from playhead.core.values import (
     Usage,
 )
 from playhead.engine.active import ActiveSession, OpenTurn
+from playhead.engine.model_step import ModelStep
 from playhead.engine.pricing import price, remainder, sum_costs, sum_usage
 from playhead.engine.snapshot import Snapshot, thaw, weight
-from playhead.engine.steps import ModelStep, Step, ToolStep
+from playhead.engine.steps import Step, ToolStep
 from playhead.engine.transcript import Cell
 
 _GROWTH = 6  # JSON text is at most so much longer than a snapshot (control characters as escapes)

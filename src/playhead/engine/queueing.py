@@ -10,7 +10,8 @@ from playhead.core.values import Node, Session
 from playhead.engine.active import ActiveSession
 from playhead.engine.delivery import Append, Begin, Delivery, Finish, Numbered
 from playhead.engine.encoding import Encoder, SessionTotals
-from playhead.engine.steps import ModelStep, Step, ToolStep
+from playhead.engine.model_step import ModelStep
+from playhead.engine.steps import Step, ToolStep
 from playhead.engine.track import Slot
 
 _POLITE_NS = 200_000

@@ -23,8 +23,9 @@ from playhead.engine.active import ActiveSession
 from playhead.engine.boundary import SessionScope
 from playhead.engine.context import current, refuse_outside, replay_here, replaying
 from playhead.engine.failures import capture, rebuild
+from playhead.engine.model_step import ModelRequest, ModelResult, ModelStep
 from playhead.engine.recorder import Recorder
-from playhead.engine.steps import AgentStep, ModelRequest, ModelResult, ModelStep, SilentStep, SpanStep, Step, ToolStep
+from playhead.engine.steps import AgentStep, SilentStep, SpanStep, Step, ToolStep
 from playhead.engine.track import Requested, Slot
 from playhead.errors import ReplayedToolError
 

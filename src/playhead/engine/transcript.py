@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from playhead.core.canonical import NoKeyError
 from playhead.core.protocol.request import Digests, model_key, tools_digest
@@ -186,7 +186,7 @@ def _containers(value: Any) -> list[Any]:
     while level:
         below: list[Any] = []
         for item in level:
-            kind: type[Any] = type(item)
+            kind = cast("type[Any]", type(item))
             if kind in _SEQUENCES:
                 below += [held for held in item if type(held) not in _ATOMS]
                 if kind in _LISTS:
