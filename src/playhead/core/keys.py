@@ -18,7 +18,13 @@ KEY_VERSION: Final = 1
 class KeyView(Protocol):
     """What takes secrets out of the parts of a key: a `core.redact.Redactor`."""
 
-    def key_view(self, stored: JSON) -> JSON: ...
+    def key_view(self, stored: JSON) -> JSON:
+        """The value with its secrets replaced."""
+        ...
+
+    def may_change_key(self, text: bytes) -> bool:
+        """Whether the value with this canonical text can hold a secret."""
+        ...
 
 
 def call_key(
@@ -55,12 +61,16 @@ def preimage(
     """
     if ignore:
         arguments = strip(arguments, ignore)
-    if secrets is not None:
-        arguments = secrets.key_view(arguments)
-        scope = scope if scope is None else secrets.key_view(scope)
-    scope_text = b"null" if scope is None else canonical_stored(scope)
-    text = canonical_stored(arguments)
+    scope_text = b"null" if scope is None else _part(scope, secrets)
+    text = _part(arguments, secrets)
     return b"%b%d:%b,%d:%b," % (_head(namespace, tool), len(scope_text), scope_text, len(text), text)
+
+
+def _part(stored: JSON, secrets: KeyView | None) -> bytes:
+    text = canonical_stored(stored)
+    if secrets is None or not secrets.may_change_key(text):
+        return text
+    return canonical_stored(secrets.key_view(stored))
 
 
 @lru_cache(maxsize=1024)

@@ -6,7 +6,7 @@ one pass; only on a hit is each one's place looked up.
 """
 
 from collections.abc import Iterable, Iterator
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Final, NamedTuple
 
 from playhead.core.byte_patterns import ByteExpression, ByteSet, byte_set, escaped, longest_match
@@ -161,6 +161,7 @@ def _hex(raw: bytes) -> str:
     return "".join(map(_digit, raw.hex()))
 
 
+@lru_cache(maxsize=1024)
 def _character(char: str) -> str:
     """One character of a secret in all its spellings."""
     raw = char.encode("utf-8", "surrogatepass")
@@ -195,6 +196,7 @@ def _base64(raw: bytes, shift: int) -> str:
     return "".join(map(_sextet, own)) + r"(?:=|%3[Dd]){0,2}"
 
 
+@cache
 def _sextet(bits: str) -> str:
     """The characters that a group of six bits can be; ``?`` is a bit of a neighbour."""
     known = [number for number in range(64) if all(b in ("?", f) for b, f in zip(bits, f"{number:06b}", strict=True))]
