@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel
@@ -140,12 +140,12 @@ class PydanticAIHarness(AdapterHarness):
     def build(self, spec: Spec, **more: Any) -> Agent[Any, Any]:
         script = more.pop("script", None) or Script(spec)
         tools = [t if isinstance(t, Tool) else Tool(signalling(t), max_retries=spec.retries) for t in spec.tools]
-        agent = Agent(
+        agent: Agent[Any, Any] = Agent(
             script.model(),
             name=spec.name,
             instructions=spec.system,
             tools=tools,
-            model_settings=dict(spec.settings) or None,
+            model_settings=cast("Any", dict(spec.settings) or None),
             retries=spec.retries,
             **more,
         )
@@ -224,7 +224,8 @@ class PydanticAIHarness(AdapterHarness):
         return Agent(FunctionModel(answer, model_name=spec.model), output_type=Answer, name=spec.name)
 
     def with_mcp(self, spec: Spec, command: Sequence[str]) -> Any:
-        from pydantic_ai.mcp import MCPToolset, StdioTransport
+        from fastmcp.client.transports import StdioTransport
+        from pydantic_ai.mcp import MCPToolset
 
         toolset = MCPToolset(StdioTransport(command=command[0], args=list(command[1:])))
         return self.build(spec, toolsets=[toolset])

@@ -190,7 +190,7 @@ def counted() -> Iterator[tuple[str, list[str]]]:
             self.end_headers()
             self.wfile.write(b"42")
 
-        def log_message(self, *args: Any) -> None: ...
+        def log_message(self, format: str, *args: Any) -> None: ...
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import date
 from typing import Any
 
@@ -42,9 +42,7 @@ class World:
 
     def session(self) -> Any:
         self.recorder.flush()
-        return self.store.sessions.find(
-            SessionQuery(limit=1) if hasattr(SessionQuery, "limit") else SessionQuery()
-        ).items[0]
+        return self.store.sessions.find(SessionQuery()).items[0]
 
     def replay(self, agent: Any, **options: Any) -> playhead.ReplayResult:
         LIVE.clear()
@@ -258,7 +256,7 @@ def agent_inside_a_tool(world: World) -> str:
 
 
 def streamed(world: World) -> str:
-    async def stream(messages: list[ModelMessage], info: Any) -> Any:
+    async def stream(messages: list[ModelMessage], info: Any) -> AsyncIterator[Any]:
         if results(messages):
             yield "saw "
             yield str(results(messages)[0])

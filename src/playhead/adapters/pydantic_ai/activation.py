@@ -35,14 +35,14 @@ def is_installed() -> bool:
 
 
 def _wrapped(original: Any) -> Any:
-    @functools.wraps(original)
     def iter(self: Agent[Any, Any], *args: Any, **kwargs: Any) -> Any:
         if _wanted(self, kwargs):
             kwargs["capabilities"] = [*(kwargs.get("capabilities") or ()), Playhead()]
         return original(self, *args, **kwargs)
 
-    iter.__playhead__ = True  # pyright: ignore[reportFunctionMemberAccess]
-    return iter
+    wrapped: Any = functools.wraps(original)(iter)
+    wrapped.__playhead__ = True
+    return wrapped
 
 
 def _wanted(agent: Agent[Any, Any], kwargs: dict[str, Any]) -> bool:

@@ -97,7 +97,8 @@ def is_present(agent: Agent[Any, Any], capabilities: Sequence[Any] | None) -> bo
     def visit(capability: Any) -> None:
         found.append(isinstance(capability, Playhead))
 
-    for capability in (agent.root_capability, *(capabilities or ())):
-        if isinstance(capability, AbstractCapability):
+    every: list[Any] = [agent.root_capability, *(capabilities or ())]
+    for capability in every:
+        if hasattr(capability, "apply"):  # the others are functions that make one per run
             capability.apply(visit)
     return any(found)

@@ -12,7 +12,7 @@ also has an envelope that says what to make of the value again. An envelope name
 """
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -21,6 +21,7 @@ from pydantic_ai import messages as m
 from pydantic_ai.tools import DeferredToolResults, ToolDenied
 
 from playhead.core.canonical import from_stored, to_stored
+from playhead.core.protocol.shape import obj
 from playhead.core.values import JSON, Native, Outcome, OutcomeKind
 
 CODEC = "pydantic_ai"
@@ -81,11 +82,14 @@ def encode_result(result: object) -> Result:
     if isinstance(result, ToolDenied):
         return Result(result.message, _native({"denied": True}))
     lowering = _Lowering()
-    if not isinstance(result, m.ToolReturn):
-        value = to_stored(result, lower=lowering)
-        return Result(value, _native(lowering.shapes) if lowering.shapes else None)
-    value = to_stored(result.return_value, lower=lowering)
-    beside = _Lowering()
+    if isinstance(result, m.ToolReturn):
+        return _encode_tool_return(result, lowering)
+    value = to_stored(result, lower=lowering)
+    return Result(value, _native(lowering.shapes) if lowering.shapes else None)
+
+
+def _encode_tool_return(result: Any, lowering: _Lowering) -> Result:
+    value, beside = to_stored(result.return_value, lower=lowering), _Lowering()
     lowering.shapes["tool_return"] = {
         "content": to_stored(result.content, lower=beside),
         "metadata": to_stored(result.metadata, lower=beside),
@@ -156,8 +160,9 @@ def _native(data: JSON) -> Native:
 
 
 def _shapes(native: Native | None) -> dict[str, Any]:
-    ours = native is not None and native.codec == CODEC and native.version == VERSION
-    return native.data if ours and isinstance(native.data, dict) else {}
+    if native is None or native.codec != CODEC or native.version != VERSION:
+        return {}
+    return obj(native.data)
 
 
 # --- responses ------------------------------------------------------------------------------------------------------
@@ -192,10 +197,10 @@ def _part(part: dict[str, Any]) -> Any:
     if kind == "reasoning":
         return m.ThinkingPart(part["text"], signature=part.get("signature"))
     if kind == "tool_call" and "executor" not in part:
-        arguments = part["arguments"]
-        text = arguments.get("$invalid") if isinstance(arguments, dict) else None
-        args = text if isinstance(text, str) else from_stored(arguments)
-        return m.ToolCallPart(part["name"], args, **({"tool_call_id": str(part["id"])} if part.get("id") else {}))
+        text = obj(part["arguments"]).get("$invalid")
+        args = text if isinstance(text, str) else from_stored(part["arguments"])
+        made = m.ToolCallPart(part["name"], args)
+        return replace(made, tool_call_id=str(part["id"])) if part.get("id") else made
     if kind == "media" and part.get("data"):
         content = m.BinaryContent.from_data_uri(f"data:{part['media_type']};base64,{part['data']}")
         return m.FilePart(content)

@@ -34,7 +34,7 @@ def paused(run: Run, ctx: RunContext[Any], requests: DeferredToolRequests) -> No
 
 
 def _pauses(requests: DeferredToolRequests) -> Iterator[tuple[ToolCallPart, ApprovalRequired | CallDeferred]]:
-    metadata = getattr(requests, "metadata", None) or {}
+    metadata: dict[str, Any] = getattr(requests, "metadata", None) or {}
     for call in requests.approvals:
         yield call, ApprovalRequired(metadata.get(call.tool_call_id))
     for call in requests.calls:

@@ -143,8 +143,9 @@ def _adapter(kind: type) -> TypeAdapter[Any]:
 
 def _dumped(part: Any) -> JSON:
     """A part without a normal form, whole but for times and ids of the run."""
-    dumped = _adapter(type(part)).dump_python(part, mode="json", exclude_none=True)
-    return {k: v for k, v in dumped.items() if k not in _BOOKKEEPING} if isinstance(dumped, dict) else dumped
+    kind: Any = type(part)
+    dumped: dict[str, Any] = _adapter(kind).dump_python(part, mode="json", exclude_none=True)
+    return {k: v for k, v in dumped.items() if k not in _BOOKKEEPING}
 
 
 _ANY: TypeAdapter[Any] = TypeAdapter(Any)
@@ -183,7 +184,8 @@ def _native(parameters: ModelRequestParameters) -> list[tuple[str, Any]]:
 def params(settings: Any) -> dict[str, JSON]:
     """The settings that are parameters of the request, under their common names."""
     made: dict[str, JSON] = {}
-    for name, value in (settings or {}).items():
+    given: dict[str, Any] = settings or {}
+    for name, value in given.items():
         if value is None or name in ("tool_choice", "timeout", "extra_headers"):
             continue
         made[_PARAM_NAMES.get(name, name)] = stored(plain(value))
@@ -191,7 +193,8 @@ def params(settings: Any) -> dict[str, JSON]:
 
 
 def tool_choice(settings: Any, parameters: ModelRequestParameters) -> JSON:
-    chosen = (settings or {}).get("tool_choice")
+    given: dict[str, Any] = settings or {}
+    chosen = given.get("tool_choice")
     if chosen is not None:
         return stored(plain(chosen))
     return None if parameters.allow_text_output else "required"

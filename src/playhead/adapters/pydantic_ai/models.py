@@ -49,7 +49,7 @@ class Turn:
     context: ModelRequestContext
     step: Any = None
     announced: bool = False
-    output_tools: frozenset[str] = field(default_factory=frozenset)
+    output_tools: frozenset[str] = field(default_factory=frozenset[str])
 
     # --- before ---
 

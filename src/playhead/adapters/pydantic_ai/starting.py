@@ -7,6 +7,7 @@ from pydantic_ai.agent import AbstractAgent
 
 from playhead.adapters.pydantic_ai import codec
 from playhead.adapters.pydantic_ai.capability import Playhead, is_present
+from playhead.core.protocol.shape import is_object
 from playhead.engine.entry import Inputs, register_starter
 
 
@@ -16,14 +17,18 @@ def fits(target: Any) -> bool:
 
 async def start(agent: Agent[Any, Any], inputs: Inputs) -> Any:
     """Runs the agent with a session's inputs and gives its output. Each of several turns goes on from the last."""
-    value = inputs.value if isinstance(inputs.value, dict) else {"prompt": inputs.value}
+    value = _as_inputs(inputs.value)
     history: Any = None
     output: Any = None
     for turn in value.get("turns") or [value]:
-        given = turn if isinstance(turn, dict) else {"prompt": turn}
-        result = await _run(agent, given, history)
+        result = await _run(agent, _as_inputs(turn), history)
         history, output = result.all_messages(), result.output
     return output
+
+
+def _as_inputs(value: Any) -> dict[str, Any]:
+    """Inputs of an import are the bare prompt."""
+    return value if is_object(value) else {"prompt": value}
 
 
 async def _run(agent: Agent[Any, Any], given: dict[str, Any], history: Any) -> Any:

@@ -20,6 +20,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from playhead.adapters.pydantic_ai import codec, messages
 from playhead.adapters.pydantic_ai.run import Run, last_response
 from playhead.core.canonical import to_stored
+from playhead.core.protocol.shape import is_list, is_object, obj
 from playhead.core.values import JSON, Effect, Outcome, OutcomeKind
 from playhead.engine import seam
 
@@ -93,7 +94,8 @@ def _server(ctx: RunContext[Any], definition: ToolDefinition) -> dict[str, JSON]
 
 def find_tool(ctx: RunContext[Any], name: str) -> Any:
     """The tool of that name as its own toolset made it."""
-    tool = (getattr(getattr(ctx, "tool_manager", None), "tools", None) or {}).get(name)
+    known: dict[str, Any] = getattr(getattr(ctx, "tool_manager", None), "tools", None) or {}
+    tool = known.get(name)
     while (inner := getattr(tool, "source_tool", None)) is not None:
         tool = inner
     return tool
@@ -215,8 +217,8 @@ def _in_shape(ctx: RunContext[Any], call: ToolCallPart, answer: Outcome) -> tupl
 
 def _text(answer: Outcome) -> str:
     value = seam.value_of(answer)
-    if isinstance(value, list):
-        return "; ".join(str(v.get("msg", v)) if isinstance(v, dict) else str(v) for v in value)
+    if is_list(value):
+        return "; ".join(str(v.get("msg", v)) if is_object(v) else str(v) for v in value)
     return value if isinstance(value, str) else str(value)
 
 
@@ -226,10 +228,8 @@ def _invalid(call: ToolCallPart, text: str) -> ValidationError:
 
 
 def _pause(answer: Outcome) -> Exception:
-    payload: Any = seam.value_of(answer)
-    known = isinstance(payload, dict)
-    metadata = payload.get("metadata") if known else None
-    if known and payload.get("reason") in ("external", "question"):
-        more = {"kind": "question"} if payload["reason"] == "question" else {}
-        return CallDeferred(metadata, **more)
-    return ApprovalRequired(metadata)
+    payload = obj(seam.value_of(answer))
+    metadata = payload.get("metadata")
+    if payload.get("reason") == "question":
+        return CallDeferred(metadata, kind="question")
+    return CallDeferred(metadata) if payload.get("reason") == "external" else ApprovalRequired(metadata)
