@@ -181,6 +181,8 @@ def _default(f: Any) -> Any:
 
 
 def _member(name: str, default: Any, hint: Any) -> _Member:
+    if hint is float or float in typing.get_args(hint):
+        return _Member(name, default, None, _float, None)
     hint = _not_none(hint)
     if typing.get_origin(hint) is tuple:
         item = _not_none(typing.get_args(hint)[0])
@@ -194,6 +196,17 @@ def _member(name: str, default: Any, hint: Any) -> _Member:
     if isinstance(hint, type) and is_dataclass(hint):
         return _Member(name, default, dump, lambda data: _built(hint, data), hint)
     return _Member(name, default, None, None, None)
+
+
+def _float(held: JSON) -> Any:
+    """A number, which `encode` tagged where it is not finite."""
+    if isinstance(held, dict):
+        tagged = cast("dict[str, JSON]", held).get("$float")
+        return _NOT_FINITE.get(str(tagged), cast("JSON", held))
+    return held
+
+
+_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def _tuple_of(item: type) -> Callable[[JSON], Any]:
@@ -273,7 +286,7 @@ def _validated(cls: type[V], data: JSON) -> V:
     if unknown is not None:
         raise FormatError(f"{cls.__name__}: unknown member at {unknown}", at=unknown)
     try:
-        return _adapter(cls).validate_python(data)
+        return _adapter(cls).validate_python(_untagged(cls, data))
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False, include_input=False)
         if all(p["type"] == "string_unicode" for p in problems):
@@ -281,6 +294,23 @@ def _validated(cls: type[V], data: JSON) -> V:
         at = pointer(problems[0]["loc"])
         message = f"{cls.__name__}: {problems[0]['msg']} at {at or 'the top'}"
         raise FormatError(message, at=at, problems=[(pointer(p["loc"]), p["msg"]) for p in problems]) from error
+
+
+def _untagged(cls: type, data: JSON) -> JSON:
+    """The data with tagged floats as floats, where floats are declared."""
+    if isinstance(data, list):
+        return [_untagged(cls, item) for item in cast("list[JSON]", data)]
+    if not isinstance(data, Mapping):
+        return data
+    members = _by_name(cls)
+    out = dict(cast("Mapping[str, JSON]", data))
+    for name, held in out.items():
+        member = members[name]
+        if member.load is _float:
+            out[name] = _float(held)
+        elif member.inner is not None:
+            out[name] = _untagged(member.inner, held)
+    return out
 
 
 def _unknown(cls: type, data: JSON, at: str) -> str | None:

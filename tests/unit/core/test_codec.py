@@ -162,6 +162,14 @@ def test_a_float_that_is_not_finite_is_tagged_and_never_null(value: float) -> No
     assert set(decode(encode({"a": None, "b": [value]}))["b"][0]) == {"$float"}
 
 
+@pytest.mark.parametrize("score", [float("inf"), -float("inf"), float("nan")])
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_score_that_is_not_finite_comes_back_as_a_float(score: float, trusted: bool) -> None:
+    replay = Replay(id="r", baseline_session_id="b", created_at=1, verdicts=(Verdict(name="v", score=score),))
+    again = load(Replay, decode(encode(dump(replay))), trusted=trusted)
+    assert repr(again) == repr(replay)
+
+
 def test_encoded_parts_go_into_the_text_as_they_are() -> None:
     part = Encoded(b'{"b":1.50}', b"")
     assert encode({"a": [part, part]}) == b'{"a":[{"b":1.50},{"b":1.50}]}'
