@@ -15,6 +15,7 @@ from playhead.core.requests import ReplayCreateRequest
 from playhead.core.values import Replay
 from playhead.engine.client import Client
 from playhead.engine.entry import load
+from playhead.engine.isolation import Isolation, enter
 from playhead.engine.project import find_project, use_recorder
 from playhead.engine.replay import execute, failed, without_secrets
 from playhead.errors import PlayheadError
@@ -40,6 +41,7 @@ def run(order: dict[str, Any]) -> None:
     recorder = project.recorder(store)
     use_recorder(recorder)
     try:
+        outer = enter(Isolation.from_json(order["isolation"])) if "isolation" in order else None
         install()
         client = Client(store, project)
         plan = client.replays.plan(request_of(replay, force=order["force"]), inline=True)
@@ -53,6 +55,7 @@ def run(order: dict[str, Any]) -> None:
             writer=client.replays.writer,
             model_hosts=frozenset(project.settings.model_endpoints),
             whole_process=True,
+            outer=outer,
         )
     except PlayheadError as error:
         lost = failed(store.replays.get(replay.id), error)

@@ -20,6 +20,7 @@ import psutil
 
 from playhead.core.policy import HistoryModel, ModelPolicy
 from playhead.core.values import RunSpec
+from playhead.engine.isolation import Isolation, tunnelled
 from playhead.engine.preflight import PROVIDER_KEYS, PROVIDER_SETTINGS
 from playhead.errors import AgentProcessError
 
@@ -45,15 +46,15 @@ class Exit:
 
 def run_child(
     replay_id: str, *, store_url: str, run_spec: RunSpec, model_policy: ModelPolicy, timeout: float | None,
-    settings: Mapping[str, object],
+    settings: Mapping[str, object], isolation: Isolation,
 ) -> Exit:  # fmt: skip
     """Starts the child, waits for it, and ends its whole process tree when it outlives ``timeout`` seconds.
 
     Raises:
         AgentProcessError: the child could not be started at all.
     """
-    order = {"replay_id": replay_id, "store_url": store_url, **settings}
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tunnelled(isolation) as guard:
+        order = {"replay_id": replay_id, "store_url": store_url, "isolation": guard.as_json(), **settings}
         try:
             process = subprocess.Popen(
                 [sys.executable, "-m", "playhead.cli.child"],
@@ -63,6 +64,7 @@ def run_child(
                 cwd=run_spec.working_dir or None,
                 env=environment(run_spec, model_policy, os.environ),
                 start_new_session=True,
+                pass_fds=guard.descriptors,
             )
         except OSError as error:
             raise AgentProcessError(

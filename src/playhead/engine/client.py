@@ -9,6 +9,7 @@ from playhead.core.requests import ReplayCreateRequest
 from playhead.core.values import Replay, ReplayStatus, RunSpec
 from playhead.engine.child import absolute, last_words, run_child
 from playhead.engine.clock import SYSTEM_CLOCK, SYSTEM_IDS
+from playhead.engine.isolation_plan import isolation_for
 from playhead.engine.models import ToolWriter
 from playhead.engine.owner import is_gone, mark_abandoned
 from playhead.engine.preflight import Plan, plan_replay
@@ -71,6 +72,9 @@ class ReplayClient:
             run_spec=spec,
             model_policy=plan.model_policy,
             timeout=timeout or plan.request.timeout or spec.timeout or self._project.settings.timeout,
+            isolation=isolation_for(
+                plan, mode="best", endpoints=self._project.settings.model_endpoints, environment=os.environ
+            ),
             settings={
                 "entry_point": spec.entry_point,
                 "working_dir": spec.working_dir,

@@ -36,6 +36,7 @@ class EgressGuard:
     Args:
         allow_models: whether a connection made inside a live model call passes; under model history none does.
         allow_hosts: host names and addresses that pass as well (model endpoints, playhead itself).
+        loopback: loopback addresses pass, because the outer guard made them the process tree's own.
         applies: whether the calling context belongs to the replay; None means the whole process does.
         on_block: told of every refused connection, as ``host:port``.
         on_process: told of every process that the agent starts, which this level does not bind.
@@ -46,12 +47,14 @@ class EgressGuard:
         *,
         allow_models: bool,
         allow_hosts: frozenset[str] = frozenset(),
+        loopback: bool = False,
         applies: Callable[[], bool] | None = None,
         on_block: Callable[[str], None] = lambda _: None,
         on_process: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.allow_models = allow_models
         self.allow_hosts = allow_hosts
+        self.loopback = loopback
         self.latched = False
         self._applies = applies
         self._on_block = on_block
@@ -82,6 +85,8 @@ class EgressGuard:
         host, port = target
         if host in self.allow_hosts or f"{host}:{port}" in self.allow_hosts:
             return True
+        if self.loopback and _is_loopback(host):
+            return True
         if event in _LOOKUP_EVENTS:
             return self.allow_models and _model_calls_in_flight[0] > 0
         return self.allow_models and _inside_model_call.get()
@@ -106,6 +111,10 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_loopback(host: str) -> bool:
+    return _is_address(host) and ipaddress.ip_address(host.partition("%")[0]).is_loopback
 
 
 def _program(event: str, args: tuple[Any, ...]) -> str:

@@ -28,6 +28,7 @@ from playhead.engine.clock import SYSTEM_CLOCK, Clock
 from playhead.engine.context import belongs_to, replaying
 from playhead.engine.egress import EgressGuard, guarded
 from playhead.engine.entry import Inputs, start
+from playhead.engine.isolation import Level, refusals
 from playhead.engine.models import ToolWriter
 from playhead.engine.preflight import Plan, offered_tools
 from playhead.engine.recorder import Recorder
@@ -127,6 +128,7 @@ def execute(
     writer: ToolWriter | None = None,
     model_hosts: frozenset[str] = frozenset(),
     whole_process: bool = False,
+    outer: Level | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[Settled, Session]:
     """Runs one replay in this process, from the top to settlement, and saves it.
@@ -134,6 +136,7 @@ def execute(
     Args:
         model_hosts: hosts that count as model endpoints beside those that a model call reaches by itself.
         whole_process: the guard binds every thread (a process made for this replay), else this context's.
+        outer: the level that the guard around this process reached, where there is one.
 
     Raises:
         PlayheadError: only for what went wrong before the agent started; everything later is in the replay.
@@ -146,13 +149,14 @@ def execute(
     rows: list[LedgerRow] = []
     with ExitStack() as stack:
         stack.enter_context(replaying(state))
-        level = _guard(stack, plan, state, rows, model_hosts, whole_process)
+        level = _guard(stack, plan, state, rows, model_hosts, whole_process, outer or Level(name="python"))
         scope = SessionScope(plan.baseline.agent, recorder=recorder, version=replay.agent_version)
         try:
             _run(scope, state, given, lambda: start(target, inputs))
         except KeyboardInterrupt:
             store.replays.save(replace(replay, status=ReplayStatus.CANCELED, ended_at=clock.now()))
             raise
+    rows += [_blocked(host) for host in refusals(outer)] if outer is not None else []
     recorder.flush()
     result = store.sessions.get(state.sessions[0])
     settled = settle(
@@ -195,20 +199,20 @@ def _run(scope: SessionScope, state: ReplayState, given: OverriddenInputs, agent
 
 
 def _guard(
-    stack: ExitStack, plan: Plan, state: ReplayState, rows: list[LedgerRow], hosts: frozenset[str], whole: bool
-) -> str:
+    stack: ExitStack, plan: Plan, state: ReplayState, rows: list[LedgerRow], hosts: frozenset[str], whole: bool,
+    outer: Level,
+) -> str:  # fmt: skip
     """Puts the guard up when no tool can go live; gives the level that the ledger names."""
     if plan.live_tools:
         return "none: live tools are allowed"
     live_model = not isinstance(plan.model_policy, HistoryModel) or plan.model_policy.on_miss == "live"
     guard = EgressGuard(
         allow_models=live_model,
-        allow_hosts=hosts if live_model else frozenset(),
+        allow_hosts=(hosts if live_model else frozenset[str]()) | outer.hosts,
+        loopback=outer.loopback,
         applies=None if whole else lambda: belongs_to(state),
-        on_block=lambda host: rows.append(LedgerRow(kind="egress", by="blocked", detail=host)),
-        on_process=lambda name: rows.append(
-            LedgerRow(kind="note", by="note", detail=f"started {name}, which the guard inside Python does not bind")
-        ),
+        on_block=lambda host: rows.append(_blocked(host)),
+        on_process=lambda name: rows.extend(_unbound(name, outer)),
     )
 
     def latched(_: ReplayStop) -> None:
@@ -216,7 +220,19 @@ def _guard(
 
     state.on_latch = latched
     stack.enter_context(guarded(guard))
-    return "python"
+    rows += [_blocked(f"{peer}, open since before the replay") for peer in outer.severed]
+    return str(outer)
+
+
+def _blocked(host: str) -> LedgerRow:
+    return LedgerRow(kind="egress", by="blocked", detail=host)
+
+
+def _unbound(program: str, outer: Level) -> list[LedgerRow]:
+    """Says that a program runs outside the guard, unless the outer guard binds it too."""
+    if outer.name not in ("none", "python"):
+        return []
+    return [LedgerRow(kind="note", by="note", detail=f"started {program}, which the guard inside Python does not bind")]
 
 
 def failed(replay: Replay, error: PlayheadError, clock: Clock = SYSTEM_CLOCK) -> Replay:
