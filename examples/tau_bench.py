@@ -1,54 +1,83 @@
-"""Replays recorded tau-bench sessions offline with a real tool-calling loop, and says what is faithful.
+"""Replays recorded tau-bench sessions offline with a real tool-calling loop, and says which are faithful.
 
-    python examples/tau_bench.py FILE.json [--tools TOOLS.json] [--limit N] [--output text|json]
+    python examples/tau_bench.py FILE.json [--tools TOOLS.json] [--fork] [--limit N] [--output text|json]
 
-Each session of FILE is imported and its agent run again from the top: a PydanticAI agent with the recorded tool
-schemas, whose model and tools are answered by the recording. The last line of the output is one JSON object with
-``sessions``, ``faithful``, ``diverged``, ``live_calls`` and the reasons. Exit code 1 when a session is not faithful.
+Each session of FILE is imported and the agent run again from the top: a PydanticAI agent with the recorded tool
+schemas, whose model and tools are answered by the recording. With ``--fork`` two changes follow: another system prompt
+for every session, and one changed argument in one stored tool call of each.
+
+The last line of the output is one JSON object: ``sessions``, ``faithful``, ``diverged``, ``live_calls`` and
+``reasons``, the exact first difference of every session that is not faithful. Exit code 1 when there is one.
 """
 
 import argparse
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic_ai import Agent, Tool
+from pydantic_ai.messages import ModelRequest, UserPromptPart
 
 import playhead
 from playhead.adapters.pydantic_ai import Playhead
+from playhead.core.keys import call_key
 from playhead.importers import import_paths
 
 LIVE_CALLS: Counter[str] = Counter()
+OFFLINE = {"type": "history"}
 
 
-def tool_schemas(store: Any, path: Path | None) -> dict[str, dict[str, Any]]:
-    """Schemas by tool name: those of ``--tools``, else an open object for every tool that was called."""
-    if path is not None:
-        found = [t.get("function", t) for t in json.loads(path.read_text())]
-        return {t["name"]: t for t in found}
-    called = {
-        node.call.tool
-        for session in every_session(store)
-        for node in store.sessions.nodes(session.id)
-        if node.call is not None
-    }
-    return {name: {"name": name, "description": "", "parameters": {"type": "object"}} for name in sorted(called)}
+def main() -> int:
+    options = arguments()
+    with playhead.open("memory:") as client:
+        report = import_paths(client.store, [options.file])
+        for problem in report.errors:
+            print(f"not imported: {problem}", file=sys.stderr)
+        sessions = every_session(client)[: options.limit]
+        agent = make_agent(tool_schemas(client, sessions, options.tools))
+        summary = unchanged(client, sessions, agent, options.output == "text")
+        if options.fork:
+            summary["other_prompt"] = forked(client, sessions, agent, {"system_prompt": "You are a pirate."})
+            summary["other_argument"] = tampered(client, sessions, agent)
+    print(json.dumps(summary, ensure_ascii=False))
+    return 0 if summary["sessions"] and summary["faithful"] == summary["sessions"] else 1
 
 
-def every_session(store: Any) -> list[Any]:
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Replay recorded tau-bench sessions offline.")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--tools", type=Path, help="JSON file with the tool schemas that the agent was offered")
+    parser.add_argument("--fork", action="store_true", help="then change the prompt, and one recorded argument")
+    parser.add_argument("--limit", type=int, help="the first N sessions only")
+    parser.add_argument("--output", choices=["text", "json"], default="text")
+    return parser.parse_args()
+
+
+def every_session(client: playhead.Client) -> list[Any]:
     """All sessions of the store, oldest first."""
-    from playhead.store.ports import SessionQuery
-
     found: list[Any] = []
     cursor = None
     while True:
-        page = store.sessions.find(SessionQuery(oldest_first=True), limit=200, cursor=cursor)
+        page = client.sessions.find(playhead.SessionQuery(oldest_first=True), limit=200, cursor=cursor)
         found += page.items
         cursor = page.next_cursor
         if cursor is None:
             return found
+
+
+# the agent under test
+
+
+def tool_schemas(client: playhead.Client, sessions: list[Any], path: Path | None) -> list[dict[str, Any]]:
+    """Those of ``--tools``, else an open object for every tool that was called."""
+    if path is not None:
+        return [tool.get("function", tool) for tool in json.loads(path.read_text())]
+    names = {n.call.tool for s in sessions for n in client.sessions.nodes(s.id) if n.call is not None}
+    return [{"name": name, "parameters": {"type": "object"}} for name in sorted(names)]
 
 
 def make_tool(schema: dict[str, Any]) -> Tool:
@@ -66,75 +95,102 @@ def make_tool(schema: dict[str, Any]) -> Tool:
     )
 
 
-def make_agent(schemas: dict[str, dict[str, Any]], system_prompt_override: str | None = None) -> Any:
-    """The agent under test: an ordinary loop over the turns that the customer's side took in the recording."""
-    tools = [make_tool(schema) for schema in schemas.values()]
+def make_agent(schemas: list[dict[str, Any]]) -> Callable[..., str | None]:
+    """An ordinary loop over the turns that the customer's side took in the recording."""
+    tools = [make_tool(schema) for schema in schemas]
 
-    def airline_agent(turns: list[Any], system_prompt: str | None = None) -> str | None:
-        agent = Agent(
-            "openai:gpt-4o",
-            system_prompt=system_prompt or (),
-            tools=tools,
-            retries=0,
-            capabilities=[Playhead()],
-        )
+    def support_agent(turns: list[Any], system_prompt: str | None = None) -> str | None:
+        agent = Agent("openai:gpt-4o", system_prompt=system_prompt or (), tools=tools, capabilities=[Playhead()])
         history: list[Any] = []
         output: str | None = None
         for turn in turns:
-            result = agent.run_sync(turn, message_history=history)
+            *earlier, prompt = [turn] if isinstance(turn, str) else [part["text"] for part in turn]
+            history += [ModelRequest(parts=[UserPromptPart(text)]) for text in earlier]  # several messages in a row
+            result = agent.run_sync(prompt, message_history=history)
             history, output = result.all_messages(), result.output
         return output
 
-    return airline_agent
+    return support_agent
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Replay recorded tau-bench sessions offline.")
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--tools", type=Path, help="JSON file with the tool schemas that the agent was offered")
-    parser.add_argument("--limit", type=int, help="replay the first N sessions only")
-    parser.add_argument("--output", choices=["text", "json"], default="text")
-    options = parser.parse_args()
-    with playhead.open("memory:") as engine:
-        report = import_paths(engine.store, [options.file])
-        for problem in report.errors:
-            print(f"not imported: {problem}", file=sys.stderr)
-        agent = make_agent(tool_schemas(engine.store, options.tools))
-        sessions = every_session(engine.store)[: options.limit]
-        reasons = [reason for n, s in enumerate(sessions, 1) if (reason := replay_one(engine, s, agent, n, options))]
-    summary = {
+# what is done with it
+
+
+def unchanged(client: playhead.Client, sessions: list[Any], agent: Any, talk: bool) -> dict[str, Any]:
+    """Replays every session as it is."""
+    reasons: list[dict[str, Any]] = []
+    for number, session in enumerate(sessions, 1):
+        result = playhead.replay(session.id, agent=agent, model_policy=OFFLINE, store=client.store)
+        faithful = result.fidelity.kind == "faithful"
+        if not faithful:
+            reasons.append(difference(session, result))
+        if talk:
+            where = "" if faithful else f": {reasons[-1]['where']}: {reasons[-1]['why']}"
+            print(f"{number:4} {session.name or session.id} {result.fidelity.kind}{where}")
+    return {
         "sessions": len(sessions),
         "faithful": len(sessions) - len(reasons),
         "diverged": len(reasons),
         "live_calls": sum(LIVE_CALLS.values()),
         "reasons": reasons,
     }
-    print(json.dumps(summary, ensure_ascii=False))
-    return 0 if not reasons and len(sessions) else 1
 
 
-def replay_one(engine: Any, session: Any, agent: Any, number: int, options: argparse.Namespace) -> dict[str, Any] | None:
-    """Replays one session; the reason why it is not faithful, or None."""
-    result = playhead.replay(session.id, agent=agent, model_policy={"type": "history"}, store=engine.store)
-    fidelity = result.fidelity
-    if options.output == "text":
-        print(f"{number:4}  {session.name or session.id}  {fidelity.kind}")
-    if fidelity.kind == "faithful":
-        return None
-    found = fidelity.divergence
-    reason = {
+def forked(client: playhead.Client, sessions: list[Any], agent: Any, override: dict[str, Any]) -> dict[str, Any]:
+    """Replays every session with an override: the first model request differs, and the diff says how."""
+    found = [
+        (s, playhead.replay(s.id, agent=agent, model_policy=OFFLINE, override=override, store=client.store))
+        for s in sessions
+        if s.system_prompt is not None
+    ]
+    firsts = [difference(session, result) for session, result in found]
+    return {
+        "sessions": len(firsts),
+        "diverged_at_first_model_request": sum(
+            f["what"] == "model_request" and f["where"] == "model call 1" and bool(f["diff"]) for f in firsts
+        ),
+        "first": firsts[0] if firsts else None,
+    }
+
+
+def tampered(client: playhead.Client, sessions: list[Any], agent: Any) -> dict[str, Any]:
+    """Changes one argument of the last tool call of each recording: exactly that call is named, with the pointer."""
+    named: list[bool] = []
+    first: dict[str, Any] | None = None
+    for session in sessions:
+        nodes = client.sessions.nodes(session.id)
+        calls = [n for n in nodes if n.call is not None and n.call.arguments]
+        if not calls:
+            continue
+        changed, member = calls[-1], next(iter(calls[-1].call.arguments))
+        other = {**changed.call.arguments, member: "another value"}
+        call = replace(changed.call, arguments=other, key=call_key(changed.call.tool, other))
+        copy = replace(session, id=session.id[:-1] + ("0" if session.id[-1] != "0" else "1"), imported=None)
+        moved = [
+            replace(n, session_id=copy.id, imported=None, **({"call": call} if n is changed else {})) for n in nodes
+        ]
+        client.sessions.put(copy, moved)
+        result = playhead.replay(copy.id, agent=agent, model_policy=OFFLINE, store=client.store)
+        found = difference(copy, result)
+        named.append(result.fidelity.divergence.baseline_node == changed.id and found["pointers"] == [f"/{member}"])
+        first = first or found
+        client.sessions.delete(copy.id)
+    return {"sessions": len(named), "exactly_that_call_named": sum(named), "first": first}
+
+
+def difference(session: Any, result: playhead.ReplayResult) -> dict[str, Any]:
+    """The first difference of a replay, as plain data."""
+    found = result.fidelity.divergence
+    return {
         "session": session.name or session.id,
-        "fidelity": str(fidelity.kind),
-        "where": found.where if found else None,
+        "fidelity": result.fidelity.kind.value,
         "what": found.what if found else None,
+        "where": found.where if found else None,
         "pointers": list(found.pointers) if found else [],
-        "why": (found.explanation if found else "; ".join(fidelity.reasons)),
+        "why": found.explanation if found else "; ".join(result.fidelity.reasons),
         "diff": found.diff if found else None,
         "error": result.error.message if result.error else None,
     }
-    if options.output == "text":
-        print(f"      {reason['where']}: {reason['why']}")
-    return reason
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ differs is the divergence, also when a later equal recording answered the call.
 
 import bisect
 import difflib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -132,19 +133,20 @@ def align(baseline: Sequence[Node], result: Sequence[Node], *, ignore: Ignore) -
     return sorted(pairs, key=_in_result_order(pairs, order))
 
 
-def _in_result_order(pairs: Sequence[Pair], order: Mapping[str, int]) -> Callable[[Pair], tuple[int, int, int]]:
-    # A baseline call without a partner stands after everything that the result did before the point it was due.
+def _in_result_order(pairs: Sequence[Pair], order: Mapping[str, int]) -> Callable[[Pair], tuple[float, int, int]]:
+    # A baseline call without a partner stands before the next one that has one: what the result did in between, such
+    # as the call that stopped it, was first.
     anchors: list[tuple[int, int]] = sorted(
         (p.baseline.seq, order[p.result.id]) for p in pairs if p.baseline is not None and p.result is not None
     )
     seqs = [a for a, _ in anchors]
 
-    def rank(pair: Pair) -> tuple[int, int, int]:
+    def rank(pair: Pair) -> tuple[float, int, int]:
         if pair.result is not None:
-            return (order[pair.result.id], 0, pair.place)
+            return (order[pair.result.id], 1, pair.place)
         assert pair.baseline is not None
-        i = bisect.bisect_left(seqs, pair.baseline.seq)
-        return (anchors[i - 1][1] if i else -1, 1, pair.baseline.seq)
+        following = bisect.bisect_left(seqs, pair.baseline.seq)
+        return (anchors[following][1] if following < len(anchors) else math.inf, 0, pair.baseline.seq)
 
     return rank
 
