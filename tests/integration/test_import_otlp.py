@@ -7,7 +7,10 @@ import pytest
 
 from playhead.core.codec import dump
 from playhead.core.values import Mark, Node, NodeKind, OutcomeKind, Session, SessionStatus
+from playhead.engine.documents import Document
+from playhead.engine.imports import Importing, ImportOptions
 from playhead.importers import import_paths
+from playhead.importers.otlp import OtlpReader
 from playhead.store.memory import MemoryStore
 from playhead.store.ports import SessionQuery, Store
 
@@ -248,6 +251,26 @@ def test_traces_of_one_conversation_become_the_turns_of_one_session(genai: Path)
     (talk,) = [s for s in sessions if s.turns]
     assert len(talk.inputs["turns"]) == 6
     assert import_paths(store, [genai], group_by="conversation").unchanged == 3
+
+
+def test_traces_given_out_early_for_memory_end_as_the_same_sessions(genai: Path) -> None:
+    path = genai / "genai13_openai/spans.jsonl"
+    whole, bounded = MemoryStore(), MemoryStore()
+    import_paths(whole, [path])
+    importing, reader = Importing(bounded, ImportOptions()), OtlpReader(buffer=1)
+    for request in (json.loads(line)["resourceSpans"][0] for line in path.read_text().splitlines()):
+        for scope in request["scopeSpans"]:
+            for span in scope["spans"]:
+                value = {"resourceSpans": [{**request, "scopeSpans": [{**scope, "spans": [span]}]}]}
+                part = Document(file="x", value=value, size=100)
+                importing.apply("otlp", reader.add(part), part)
+    importing.apply("otlp", reader.close())
+    (one, nodes), (other, others) = only(whole), only(bounded)
+    shape = [(n.kind, n.name, n.inputs, n.outcome) for n in nodes]
+    assert [(n.kind, n.name, n.inputs, n.outcome) for n in others] == shape
+    assert (one.inputs, one.output, one.usage) == (other.inputs, other.output, other.usage)
+    report = importing.report
+    assert (report.created, report.sessions, report.tally.nodes["tool_call"]) == (1, 1, 3)
 
 
 def test_children_before_parents_one_request_each_in_any_order(shared_data: Path) -> None:

@@ -4,7 +4,7 @@ import io
 import json
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhead.engine.documents import ArrayScanner, Document, EndOfFile, Unreadable, read_file
@@ -24,6 +24,7 @@ def values(path: Path, limit: int = 1 << 20) -> list:
     return [p.value for p in read(path, limit) if isinstance(p, Document)]
 
 
+@settings(deadline=None)
 @given(st.lists(JSONS.filter(lambda v: v != ""), max_size=6), st.integers(1, 40), st.sampled_from([None, 1, 3]))
 def test_elements_come_whole_out_of_any_chunks(items: list, size: int, indent: int | None) -> None:
     text = json.dumps(items, indent=indent).encode()
@@ -111,6 +112,7 @@ def test_nesting_without_end_is_one_unreadable_document(tmp_path: Path) -> None:
         assert [type(p) for p in pieces] == [Unreadable, EndOfFile]
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_make_it_fail(tmp_path_factory, data: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "any"

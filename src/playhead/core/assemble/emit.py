@@ -111,7 +111,7 @@ class Emitter:
         return Imported(
             format=self.trace.format,
             instance=self.trace.instance,
-            external_id=clean_name(record.external_id, 512),
+            external_id=record.external_id,
             external_parent=record.parent,
             kind=record.word,
             scope=record.scope,

@@ -133,6 +133,8 @@ def _bounded(record: Record, limit: int) -> Record:
     late = record.started_at is not None and record.ended_at is not None and record.ended_at < record.started_at
     return replace(
         record,
+        external_id=clean_name(record.external_id, 512),
+        parent=clean_name(record.parent, 512) if record.parent else None,
         tool=tool,
         input=bounded(record.input, limit),
         output=bounded(record.output, limit),

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from hashlib import sha256
 from typing import Any, NamedTuple, cast
 
 from playhead.core.assemble.shapes import is_list, is_object
@@ -203,7 +204,9 @@ def _members(held: JSON) -> list[JSON]:
 
 
 def clean_name(text: str, limit: int = 1024) -> str:
-    """A name without NUL and lone surrogates, cut at ``limit`` characters."""
+    """A name without NUL and lone surrogates; one over the limit is cut and ends with a digest of the whole."""
     if not text.isprintable() or not text.isascii():
         text = "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in text)
-    return text if len(text) <= limit else text[:limit]
+    if len(text) <= limit:
+        return text
+    return f"{text[: limit - 17]}~{sha256(text.encode()).hexdigest()[:16]}"

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhead.core.assemble.records import Captured, ModelFacts, Record, RecordError, Settings, ToolFacts, Trace
@@ -49,12 +49,12 @@ def step(id: str, start: int, parent: str | None = None, kind: NodeKind | None =
     )  # fmt: skip
 
 
-def made(*records: Record, **settings) -> Assembled:
-    return assemble([(TRACE, records)], Settings(**settings))
+def made(*records: Record, **options) -> Assembled:
+    return assemble([(TRACE, records)], Settings(**options))
 
 
-def nodes(*records: Record, **settings) -> dict[str, Node]:
-    return {n.imported.external_id: n for n in made(*records, **settings).nodes if n.imported}
+def nodes(*records: Record, **options) -> dict[str, Node]:
+    return {n.imported.external_id: n for n in made(*records, **options).nodes if n.imported}
 
 
 def order(*records: Record) -> list[str]:
@@ -350,6 +350,7 @@ def test_a_stored_session_is_assembled_again_into_itself() -> None:
     assert essence(again) == essence(first)
 
 
+@settings(deadline=None)
 @given(st.permutations(SESSION), st.integers(0, len(SESSION)))
 def test_two_imports_of_the_parts_give_what_one_import_of_all_gives(records: list[Record], cut: int) -> None:
     whole = made(*records)
@@ -376,3 +377,13 @@ def test_of_two_captures_of_a_result_the_surer_stays_in_either_order() -> None:
         node = nodes(*pair)["x"]
         assert node.call is not None
         assert node.call.mark is Mark.EXACT
+
+
+def test_ids_and_names_over_the_limit_are_cut_and_stay_apart() -> None:
+    long = "r" * 600
+    found = made(step(long + "1", 0), step(long + "2", 1, name="n" * 2000 + "\0"), model("m", 2, parent=long + "1"))
+    ids = {n.imported.external_id for n in found.nodes if n.imported}
+    assert len(ids) == 3
+    assert max(map(len, ids)) == 512
+    assert found.nodes[2].parent_id == found.nodes[0].id
+    assert len(found.nodes[1].name) == 1024
