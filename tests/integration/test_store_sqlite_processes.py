@@ -102,8 +102,8 @@ def path(tmp_path: Path) -> Path:
 def test_what_was_acknowledged_survives_kill_9_at_any_point(path: Path) -> None:
     told: list[list[str]] = []
     rounds = 12
-    waiting = [writer(path, first=number * 1000) for number in range(rounds)]
-    for process in waiting:  # they start side by side, since most of the time goes there, and run one by one
+    for number in range(rounds):
+        process = writer(path, first=number * 1000)
         start(process)
         told += killed_at(process, random.randint(1, 100), random.random() * 0.01)
     store = SqliteStore(path)

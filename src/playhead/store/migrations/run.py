@@ -74,6 +74,9 @@ def _copy(path: Path, version: str) -> Path:
         source, target = sqlite3.connect(path), sqlite3.connect(copy)
         try:
             source.backup(target)
+        except BaseException:
+            copy.unlink()  # half a copy is none
+            raise
         finally:
             source.close()
             target.close()
