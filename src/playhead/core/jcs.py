@@ -118,7 +118,7 @@ def _text(value: Any, depth: int) -> str:
         return _array(value, depth + 1)
     if isinstance(value, LongInteger):
         raise NoKeyError("int_too_long")
-    return _number(value, depth)
+    return quoted(value) if isinstance(value, str) else _number(value, depth)
 
 
 def _number(value: Any, depth: int) -> str:
@@ -126,8 +126,9 @@ def _number(value: Any, depth: int) -> str:
         if not math.isfinite(value):
             raise NoKeyError("non_finite")
         return number_text(value)
-    if type(value) is not int:
+    if not isinstance(value, int):
         raise NoKeyError("unsupported_type", type(value).__name__)
+    value = int.__int__(value)
     if -EXACT_INT <= value <= EXACT_INT:
         return str(value)
     return _object({"$int": int_text(value)}, depth + 1)
@@ -184,9 +185,9 @@ def _note_place(error: NoKeyError, name: str, value: dict[Any, Any]) -> None:
     elif name == "$map":
         place = error.above()
         error.above()
-        if isinstance(place, int):
-            key = value[name][place][0]
-            error.below(key if isinstance(key, str) else _text(key, 0))
+        entry: Any = value[name][place] if isinstance(place, int) else None
+        if isinstance(entry, list) and entry:
+            error.below(entry[0] if isinstance(entry[0], str) else canonical_stored(entry[0]).decode())
     elif name not in TAGS:
         error.below(name.removeprefix("$"))
 

@@ -136,14 +136,12 @@ def nesting(text: str) -> int:
 
 
 def floats_of(value: object) -> list[float] | None:
-    """All floats of plain JSON, or None when `value` is not plain JSON of at most 200 levels.
+    """All floats of a container of plain JSON; None when it is not plain JSON of at most 200 levels.
 
     Plain is: exactly the types that JSON text has (and tuples). Safe for any value, cycles and deep nesting
     included; it looks at levels as a whole, which keeps the loop over members in C. A container that occurs twice in
     a level is looked at once.
     """
-    if type(value) not in _CONTAINERS:
-        return ([value] if isinstance(value, float) else []) if type(value) in _LEAVES else None
     floats: list[float] = []
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):

@@ -98,9 +98,8 @@ def _without(value: JSON, steps: list[str]) -> JSON:
         return value
     members = cast("dict[str, Any]", value)
     name = next(iter(members)) if len(members) == 1 else ""
-    if name == "$object":
-        label, form = members[name]
-        return {name: [label, _without(form, steps)]}
+    if name == "$object" and isinstance(members[name], list):
+        return {name: [*members[name][:1], *[_without(form, steps) for form in members[name][1:]]]}
     if name in TAGS:
         return members
     kept: dict[str, JSON] = {}

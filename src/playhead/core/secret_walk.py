@@ -6,7 +6,7 @@ import re
 from base64 import b64decode, b64encode
 from typing import Any, NamedTuple, Protocol, cast
 
-from playhead.core.jcs import TAGS
+from playhead.core.jcs import TAGS, int_text
 from playhead.core.json_text import NoKeyError, number_text, pointer
 from playhead.core.secret_names import SECRET_MARK, SchemaView, is_credential_name, is_schema_map
 from playhead.core.stored import sort_text
@@ -102,17 +102,18 @@ class Walk:
     def _number(self, value: int | float, name: str | None) -> JSON:
         if isinstance(value, float) and not math.isfinite(value):
             return value
-        text = number_text(value) if isinstance(value, float) else int.__repr__(value)
+        text = number_text(value) if isinstance(value, float) else int_text(value)
         new = self._text(text, name)
         return value if new is text else self._noted(value, new)
 
-    def _array(self, items: list[Any], name: str | None, schema: SchemaView | None) -> JSON:
+    def _array(self, items: list[Any], name: str | None, schema: SchemaView | None, *, entries: bool = False) -> JSON:
+        """`entries` says that these are entries of a map; other lists of pairs are told by their looks."""
         element = None if schema is None else schema.element()
-        pairs = self._replacer.names_matter and _are_pairs(items)
+        pairs = entries or (self._replacer.names_matter and _are_pairs(items))
         new: list[Any] = []
         for place, item in enumerate(items):
             since, refused = len(self._hits), len(self._refused)
-            new.append(self._pair(item, name) if pairs else self._value(item, name, element))
+            new.append(self._pair(item, name) if pairs and _is_pair(item) else self._value(item, name, element))
             self._below(since, refused, place)
         return new if any(a is not b for a, b in zip(new, items, strict=True)) else items
 
@@ -122,7 +123,8 @@ class Walk:
         label = self._noted(pair[0], self._text(pair[0], None))
         self._below(since, refused, 0)
         since = len(self._hits)
-        value = self._value(pair[1], pair[0] if is_credential_name(pair[0]) else name, None)
+        below = pair[0] if self._replacer.names_matter and is_credential_name(pair[0]) else name
+        value = self._value(pair[1], below, None)
         self._below(since, refused, 1)
         return pair if label is pair[0] and value is pair[1] else [label, value]
 
@@ -191,8 +193,8 @@ class Walk:
         return members if all(new[member] is members[member] for member in members) else new
 
     def _tagged(self, tag: str, inner: Any, whole: dict[str, Any], name: str | None) -> JSON:
-        if tag in ("$set", "$map"):
-            return self._unordered(tag, inner, whole, name)
+        if tag in ("$set", "$map") and isinstance(inner, list):
+            return self._unordered(tag, cast("list[Any]", inner), whole, name)
         if tag == "$bytes" and isinstance(inner, str):
             return self._bytes(inner, whole, name)
         if not isinstance(inner, str) or tag in _TEXTS or tag not in TAGS:
@@ -213,23 +215,16 @@ class Walk:
         self._below(since, refused, 1)
         return cast("JSON", named) if new is form else [label, new]
 
-    def _unordered(self, tag: str, inner: Any, whole: dict[str, Any], name: str | None) -> JSON:
+    def _unordered(self, tag: str, inner: list[Any], whole: dict[str, Any], name: str | None) -> JSON:
         """A set or map: sorted anew, since its order came from what was replaced. Noted as one place."""
-        since = len(self._hits)
-        new: Any = self._value(inner, name, None)
+        since, refused = len(self._hits), len(self._refused)
+        new = self._array(inner, name, None, entries=tag == "$map")
         if new is inner:
             return whole
         self._hits[since:] = [[tag]]
-        if tag == "$set":
-            unique = {sort_text(item): item for item in new}
-            return {tag: [unique[text] for text in sorted(unique)]}
-        entries: dict[bytes, Any] = {}
-        for key, item in new:
-            apart, number = key, 2
-            while sort_text(apart) in entries:
-                apart, number = f"{key} ({number})", number + 1
-            entries[sort_text(apart)] = [apart, item]
-        return {tag: [entries[text] for text in sorted(entries)]}
+        self._refused[refused:] = [[tag] for _ in self._refused[refused:]]
+        unique = _entries_apart(new) if tag == "$map" else {sort_text(item): item for item in new}
+        return {tag: [unique[text] for text in sorted(unique)]}
 
     def _bytes(self, encoded: str, whole: dict[str, Any], name: str | None) -> JSON:
         if name is not None:
@@ -237,7 +232,8 @@ class Walk:
         try:
             raw = b64decode(encoded, validate=True)
         except (binascii.Error, ValueError):
-            return self._noted(whole, whole if (new := self._text(encoded, None)) is encoded else {"$bytes": new})
+            text = self._text(encoded, None)  # not what it says it is
+            return whole if text is encoded else self._noted(whole, {"$bytes": text})
         replaced = self._replacer.data(raw)
         if replaced is raw:
             return whole
@@ -245,15 +241,29 @@ class Walk:
             raw.decode()
         except UnicodeDecodeError:
             self._refused.append([])
-            tag = _TAG.search(replaced)
-            return self._noted(whole, tag[0].decode() if tag else "[REDACTED:bytes]")
+            return self._noted(whole, _TAG.findall(replaced)[0].decode())
         return self._noted(whole, {"$bytes": b64encode(replaced).decode()})
 
 
+def _entries_apart(entries: list[Any]) -> dict[bytes, Any]:
+    """Entries of a map by the sort text of their keys; keys that became equal are numbered."""
+    apart: dict[bytes, Any] = {}
+    for entry in entries:
+        parts = cast("list[Any]", entry) if isinstance(entry, list) and entry else [entry]
+        key = name = parts[0]
+        number = 2
+        while sort_text(name) in apart:
+            name, number = f"{key} ({number})", number + 1
+        apart[sort_text(name)] = entry if name is key else [name, *parts[1:]]
+    return apart
+
+
+def _is_pair(item: Any) -> bool:
+    return isinstance(item, list) and len(cast("list[Any]", item)) == 2 and isinstance(item[0], str)
+
+
 def _are_pairs(items: list[Any]) -> bool:
-    return bool(items) and all(
-        isinstance(item, list) and len(cast("list[Any]", item)) == 2 and isinstance(item[0], str) for item in items
-    )
+    return bool(items) and all(map(_is_pair, items))
 
 
 def _name_beside(members: dict[str, Any]) -> str | None:

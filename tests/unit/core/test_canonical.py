@@ -18,6 +18,7 @@ import msgspec
 import pydantic
 import pytest
 
+from playhead.core import json_text
 from playhead.core.canonical import (
     LongInteger,
     NoKeyError,
@@ -166,8 +167,53 @@ class TestCanonical:
             canonical_stored({"a": None, "v": -7, "t": "\x7f\U0001f600"}) == '{"a":null,"t":"\x7f😀","v":-7}'.encode()
         )
 
+    def test_text_enum_members_in_stored_json_are_text(self) -> None:
+        assert canonical_stored({"a": Word.HI, "b": Size.S}) == b'{"a":"hi","b":1}'
+        assert canonical_stored({"a": Word.HI, "b": Size.S, "c": 2.0}) == b'{"a":"hi","b":1,"c":2}'
+
     def test_names_outside_the_basic_plane_sort_by_utf16(self) -> None:
         assert canonical({"ﬁ": 1, "😀": {"\ue000": 1, '😀"': 2}}) == '{"😀":{"😀\\"":2,"\ue000":1},"ﬁ":1}'.encode()
+
+    @pytest.mark.parametrize(
+        ("stored", "at"),
+        [
+            ({"$map": [[[1], math.nan]]}, "/[1]"),
+            ({"$map": [5, math.nan]}, ""),
+            ({"$map": math.nan}, ""),
+            ({"$object": ["C", {"x": {"$float": "NaN"}}]}, "/x"),
+            ({"$enum": ["C", [math.nan]]}, "/0"),
+            ({"$path": [math.nan]}, "/0"),
+            ([{"$decimal": 1}, {"$int": 2}, math.nan], "/2"),
+        ],
+    )
+    def test_pointers_skip_the_levels_of_tags(self, stored: Any, at: str) -> None:
+        assert refused(stored, canonical_stored) == ("non_finite", at)
+
+    def test_tags_with_short_content_have_text(self) -> None:
+        stored = {"a": {"$int": "-12"}, "b": {"$decimal": "1"}, "c": {"$int": 5, "x": 2.0}}
+        assert canonical_stored(stored) == b'{"a":{"$int":"-12"},"b":{"$decimal":"1"},"c":{"$int":5,"x":2}}'
+
+    def test_integers_too_long_for_text(self) -> None:
+        for call in (canonical, to_stored, render):
+            assert refused([10**5000], call)[0] == "int_too_long"
+        assert refused([parse_json("7" * 5000)], canonical_stored) == ("int_too_long", "/0")
+        assert render(parse_json("7" * 5000)) == b"7" * 5000
+
+    def test_decimals_of_any_size_and_place(self) -> None:
+        texts = {"0E-9": "0", "12345E+19": "1.2345e+23", "1.5E+10": "15000000000", "0.0000010": "0.000001"}
+        texts |= {"-0": "0", "-1.50": "-1.5", "100": "100", "0.12345678901234567890123": "0.12345678901234567890123"}
+        texts |= {"-1E-10": "-1e-10", "1234567890123456789012.5": "1.2345678901234567890125e+21"}
+        texts |= {"123456789012345678.123456": "123456789012345678.123456", "0E+2": "0"}
+        for digits, text in texts.items():
+            assert canonical(Decimal(digits)).decode() == f'{{"$decimal":"{text}"}}'
+
+    def test_other_json_encoders_limits_do_not_matter(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(json_text, "_WRAPPING", 0)
+        many: list[Any] = [[] for _ in range(300)]
+        assert canonical_stored([many, nest(198)])
+        assert refused([many, nest(200)], canonical_stored)[0] == "too_deep"
+        monkeypatch.setattr(json_text.orjson, "dumps", lambda _: b"")
+        assert json_text._room_for_wrapping() == 0
 
     def test_cycles_are_found_whatever_they_go_through(self) -> None:
         inner: dict[str, Any] = {"a": [1]}
@@ -226,7 +272,16 @@ class TestCanonical:
 
         east = datetime(2026, 1, 2, 3, 4, tzinfo=timezone(timedelta(hours=5, minutes=30)))
         assert canonical(east) == b'{"$datetime":"2026-01-01T21:34:00Z"}'
+
+        class NotATime(datetime):
+            year = math.nan  # type: ignore[assignment]
+
+        class Later(datetime):
+            pass
+
         assert refused(Stamp(2026, 1, 2)) == ("unsupported_type", "")
+        assert refused([NotATime(2026, 1, 2)]) == ("unsupported_type", "/0")
+        assert canonical(Later(2026, 1, 2, 3)) == b'{"$datetime":"2026-01-02T03:00:00"}'
 
     def test_digest_is_of_the_canonical_text(self) -> None:
         assert digest({"b": 1.0, "a": 2}) == digest({"a": 2, "b": 1})
@@ -289,6 +344,10 @@ class TestStored:
             "p": {"x": "r", "y": 0},
             "n": [[1, 2]],
         }
+
+    def test_stored_forms_nested_too_deeply_are_refused(self) -> None:
+        assert refused(nest(10_000), from_stored)[0] == "too_deep"
+        assert refused(nest(240, lambda v: {"a": v, "s": "\ud800"}), canonical_stored)[0] == "too_deep"
 
     def test_registered_types_come_back_as_instances(self) -> None:
         class Temperature:

@@ -54,6 +54,11 @@ def test_pointers_go_through_records_and_escapes_but_not_into_other_typed_values
     assert strip({"at": {"$date": "2026-01-02"}}, ["/at/$date"]) == {"at": {"$date": "2026-01-02"}}
 
 
+def test_tags_with_unexpected_content_are_left_alone() -> None:
+    assert strip({"$object": "x"}, ["/a"]) == {"$object": "x"}
+    assert strip({"$object": []}, ["/a"]) == {"$object": []}
+
+
 def test_what_is_left_cannot_pass_for_a_tag() -> None:
     left = strip(to_stored({"q": {"$int": "7", "ts": 1}}), ["/q/ts"])
     assert left == to_stored({"q": {"$int": "7"}})

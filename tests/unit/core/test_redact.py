@@ -3,6 +3,8 @@
 import base64
 import html
 import json
+import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -117,6 +119,12 @@ class TestKnownSecrets:
         secrets = {"ODD": "REDACTED", "PASS": "hunter2-long"}
         assert redacted("hunter2-long REDACTED [REDACTED:X]", secrets) == "[REDACTED:PASS] [REDACTED:ODD] [REDACTED:X]"
 
+    def test_short_secrets_beside_a_tag_are_no_whole_value(self) -> None:
+        assert redacted("[REDACTED:X]4821 hunter2-long", {"P": "hunter2-long", "N": "4821"}) == (
+            "[REDACTED:X]4821 [REDACTED:P]"
+        )
+        assert redacted("[REDACTED:X]4821", {"N": "4821"}) == "[REDACTED:X]4821"
+
     def test_text_that_only_looks_like_a_tag_hides_nothing(self) -> None:
         assert redacted("[REDACTED:hunter2-long]", {"PASS": "hunter2-long"}) == "[REDACTED:[REDACTED:PASS]]"
 
@@ -175,6 +183,40 @@ class TestTypedValues:
         assert result.refused == ("/b",)
         assert result.pointers == ("/t", "/b")
 
+    def test_entries_of_maps_are_named_values_too(self) -> None:
+        value = to_stored({"m": {"token": "abc-123", 5: "x", (1, 2): "hunter2-long"}})
+        assert redacted(value, self.SECRETS) == to_stored(
+            {"m": {"token": "[REDACTED:token]", 5: "x", (1, 2): "[REDACTED:P]"}}
+        )
+
+    def test_refused_bytes_inside_sets_are_named_by_the_set(self) -> None:
+        result = Redactor(self.SECRETS).redact(to_stored({"s": {b"\xffhunter2-long", b"ok"}}))
+        assert result.value == {"s": {"$set": ["[REDACTED:P]", {"$bytes": "b2s="}]}}
+        assert result.refused == ("/s/$set",)
+        result = Redactor(self.SECRETS).redact([{"a": [to_stored(b"\xffhunter2-long")]}])
+        assert result.refused == result.pointers == ("/0/a/0",)
+
+    @pytest.mark.parametrize(
+        ("value", "expected"),
+        [
+            ({"$set": "hunter2-long"}, "[REDACTED:P]"),
+            ({"$map": [5, ["hunter2-long"]]}, {"$map": [["[REDACTED:P]"], 5]}),
+            ({"$object": "hunter2-long"}, "[REDACTED:P]"),
+            ({"$object": ["hunter2-long"]}, {"$object": ["[REDACTED:P]"]}),
+            ({"$bytes": "?hunter2-long"}, {"$bytes": "?[REDACTED:P]"}),
+            ({"$bytes": "?"}, {"$bytes": "?"}),
+            ({"$unknown": ["hunter2-long"]}, {"$unknown": ["[REDACTED:P]"]}),
+        ],
+    )
+    def test_tags_with_unexpected_content_are_searched_as_they_stand(self, value: Any, expected: Any) -> None:
+        assert redacted(value, self.SECRETS) == expected
+
+    def test_typed_values_under_a_credential_like_name(self) -> None:
+        value = {"secret": [to_stored(b"\x00\x01"), {"$uuid": "1"}, {"$date": "2026-01-02"}, math.nan, {"$set": ["a"]}]}
+        left = redacted(value)["secret"]
+        assert left[:3] == ["[REDACTED:secret]", "[REDACTED:secret.2]", {"$date": "2026-01-02"}]
+        assert left[3:] == [value["secret"][3], {"$set": ["[REDACTED:secret.3]"]}]
+
     def test_user_members_that_look_like_tags_stay_user_members(self) -> None:
         value = to_stored({"$ecret-long1": 1})
         result = Redactor({"S": "ecret-long1"}).redact(value)
@@ -183,8 +225,18 @@ class TestTypedValues:
         assert redacted(to_stored({"$set": ["hunter2-long"]}), self.SECRETS) == {"$$set": ["[REDACTED:P]"]}
 
     def test_a_value_that_is_not_json_is_refused_not_passed_on(self) -> None:
-        with pytest.raises(NoKeyError):
-            redacted({"password": "x", "o": object()})
+        for value in ({"password": "x", "o": object()}, object()):
+            with pytest.raises(NoKeyError):
+                Redactor(self.SECRETS).redact(value, schema={})
+
+    def test_values_nested_too_deeply_are_refused_not_passed_on(self) -> None:
+        deep: Any = "hunter2-long"
+        for _ in range(10_000):
+            deep = [deep]
+        with pytest.raises(NoKeyError, match="too_deep"):
+            Redactor(self.SECRETS).redact(deep)
+        with pytest.raises(NoKeyError, match="too_deep"):
+            Redactor(self.SECRETS).redact(deep, schema={})
 
 
 class TestNames:
@@ -246,6 +298,19 @@ class TestNames:
         at = "/tools/0/parameters/properties"
         assert result.pointers == (f"{at}/password/default", f"{at}/pin/const")
 
+    def test_declarations_may_be_booleans(self) -> None:
+        value = {"properties": {"token": True, "password": {"type": "string", "examples": ["ab-123"]}}}
+        assert redacted(value)["properties"] == {
+            "token": True,
+            "password": {"type": "string", "examples": ["[REDACTED:password]"]},
+        }
+
+    def test_a_schema_that_refers_to_itself_or_nowhere_ends(self) -> None:
+        schema = {"$ref": "#", "anyOf": [{"$ref": "#/x/y"}], "properties": {"a": {"$ref": "#/properties/a"}, "b": True}}
+        assert Redactor().redact({"a": {"token": "ab-123"}, "b": 1}, schema=schema).value["a"] == {
+            "token": "[REDACTED:token]"
+        }
+
     def test_a_schema_decides_for_single_fields(self) -> None:
         schema = {
             "properties": {
@@ -269,6 +334,8 @@ class TestNames:
         [
             ([["Cookie", "sid=1"], ["x", "y"]], [["Cookie", "[REDACTED:Cookie]"], ["x", "y"]]),
             ({"name": "X-Api-Key", "value": "k1"}, {"name": "X-Api-Key", "value": "[REDACTED:X-Api-Key]"}),
+            ({"name": "limit", "value": 5, "password": ""}, {"name": "limit", "value": 5, "password": ""}),
+            ({"---": "x", "token": ""}, {"---": "x", "token": ""}),
             ({"name": "password", "type": "string"}, {"name": "password", "type": "string"}),
             (["password", "amount"], ["password", "amount"]),
         ],
@@ -376,6 +443,25 @@ class TestRuns:
         once = redactor.redact(value).value
         for other in (redactor, redactor.for_run()):
             assert other.redact(once) == Redacted(once)
+
+    def test_threads_may_learn_and_redact_together(self) -> None:
+        redactor = Redactor({"KEY": "configured-1"})
+
+        def work(number: int) -> Any:
+            redactor.learn("SLOT", f"value-{number:04d}-x")
+            return redactor.redact({"a": f"value-{number:04d}-x configured-1"}).value["a"]
+
+        with ThreadPoolExecutor(8) as pool:
+            texts = list(pool.map(work, range(60)))
+        assert not any("value" in text or "configured" in text for text in texts)
+        assert len(set(texts)) == 60
+
+    def test_a_run_remembers_only_so_many_values_found_by_name(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("playhead.core.redact._MOST_FOUND", 2)
+        redactor = Redactor()
+        for number in range(4):
+            assert redactor.redact({"token": f"tok-{number:06d}"}).value != {"token": f"tok-{number:06d}"}
+        assert redactor.redact("tok-000001 tok-000003").value == "[REDACTED:token.2] tok-000003"
 
     def test_a_last_look_names_what_is_still_there(self) -> None:
         redactor = Redactor({"KEY": "configured-1"})
