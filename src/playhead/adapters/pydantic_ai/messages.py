@@ -143,8 +143,7 @@ def _adapter(kind: type) -> TypeAdapter[Any]:
 
 def _dumped(part: Any) -> JSON:
     """A part without a normal form, whole but for times and ids of the run."""
-    kind: Any = type(part)
-    dumped: dict[str, Any] = _adapter(kind).dump_python(part, mode="json", exclude_none=True)
+    dumped: dict[str, Any] = _adapter(part.__class__).dump_python(part, mode="json", exclude_none=True)
     return {k: v for k, v in dumped.items() if k not in _BOOKKEEPING}
 
 

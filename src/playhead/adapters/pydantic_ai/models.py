@@ -6,6 +6,7 @@ it sees what history processors and other capabilities made of the request. Olde
 response that some other capability gave without asking the model.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -258,7 +259,10 @@ async def _here(turn: Turn, context: ModelRequestContext, handler: Handler) -> M
         try:
             response = await handler(changed)
         except BaseException as error:
-            turn.failed(error)
+            if streamed and isinstance(error, asyncio.CancelledError):
+                turn.run.cut = turn
+            else:
+                turn.failed(error)
             raise
     turn.answered(response, streamed=streamed)
     return response

@@ -33,6 +33,7 @@ class Run:
         self.scope: seam.SessionScope | None = None
         self.turn: Any = None
         self.paused: set[str] = set()  # ids of calls that paused inside their tool
+        self.cut: Any = None  # the turn of a stream that was cancelled, for a reason that the run tells later
         self.is_root = False
         self._failure: BaseException | None = None
 
@@ -64,6 +65,8 @@ class Run:
             result = await handler()
         except BaseException as error:
             leave(token)
+            if self.cut is not None:
+                self.cut.failed(error)
             scope.close(self._failure or error)
             raise
         leave(token)

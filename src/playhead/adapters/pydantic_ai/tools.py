@@ -42,12 +42,13 @@ async def execute(
     answer = await step.decide_async()
     if answer is not None:
         step.observe(answer)
+        _note_pause(run, call, answer)
         return give(run, ctx, call, answer)
     try:
         with step.inside():
             result = await live(args)
     except BaseException as error:
-        _observe_error(run, step, error)
+        _observe_error(run, call, step, error)
         raise
     _observe_result(run, step, result)
     return result
@@ -116,7 +117,7 @@ def _observe_result(run: Run, step: Any, result: Any) -> None:
     step.observe(Outcome(kind=OutcomeKind.VALUE, value=encoded.value, native=encoded.native))
 
 
-def _observe_error(run: Run, step: Any, error: BaseException) -> None:
+def _observe_error(run: Run, call: ToolCallPart, step: Any, error: BaseException) -> None:
     if isinstance(error, SkipToolExecution):
         _observe_result(run, step, error.result)
         return
@@ -130,9 +131,14 @@ def _observe_error(run: Run, step: Any, error: BaseException) -> None:
     if outcome is None:
         step.fail(error)
         return
-    if outcome.kind is OutcomeKind.INTERRUPT and step.call_id is not None:
-        run.paused.add(step.call_id)
     step.observe(outcome)
+    _note_pause(run, call, outcome)
+
+
+def _note_pause(run: Run, call: ToolCallPart, outcome: Outcome) -> None:
+    """Remembers a call that paused inside its tool, so that the pause is not recorded again when the run ends."""
+    if outcome.kind is OutcomeKind.INTERRUPT:
+        run.paused.add(call.tool_call_id)
 
 
 def rejected(run: Run, ctx: RunContext[Any], call: ToolCallPart, error: ValidationError | ModelRetry) -> None:

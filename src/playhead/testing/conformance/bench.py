@@ -95,11 +95,11 @@ class Bench:
         return Recorded(session=self.store.sessions.get(session_id), nodes=nodes, output=output, error=error)
 
     def replay(
-        self, baseline: Recorded, run: Callable[..., Any], *, tool_policy: ToolPolicy | Mapping[str, Any] | None = None,
+        self, baseline: Recorded, run: Any, *, tool_policy: ToolPolicy | Mapping[str, Any] | None = None,
         model_policy: ModelPolicy | None = None, override: ReplayOverride | None = None, writer: Any = None,
         force: bool = False,
     ) -> Replayed:  # fmt: skip
-        """Replays a recorded run with the same callable (or another)."""
+        """Replays a recorded run with the same callable, or any other entry point."""
         policy = ToolPolicy.model_validate(tool_policy) if isinstance(tool_policy, Mapping) else tool_policy
         request = ReplayCreateRequest(
             baseline_session_id=baseline.session.id,
