@@ -219,7 +219,7 @@ class Answering(AbstractCapability[Any]):
 
 
 def test_answers_of_other_capabilities_are_results(bench: Bench) -> None:
-    agent = Agent(asks([], []), capabilities=[Answering()])
+    agent = Agent(asks(), capabilities=[Answering()])
 
     @agent.tool_plain
     def cached(x: int) -> str:
