@@ -20,6 +20,8 @@ from playhead.store.ports import AgentPort, Page, SessionPort, Store
 
 __all__ = ["Client", "ReplayClient", "open_client"]
 
+_UNFINISHED = frozenset({ReplayStatus.PENDING, ReplayStatus.RUNNING, ReplayStatus.EVALUATING})
+
 
 class ReplayClient:
     """Plans, creates, runs and reads replays."""
@@ -66,24 +68,28 @@ class ReplayClient:
         if self._store.url.startswith("memory"):
             raise RefusedError("a store in memory cannot be shared with a child process", hint="replay inline")
         spec = replace(spec, working_dir=absolute(spec.working_dir), env=(*spec.env, *self._project.settings.env))
-        end = run_child(
-            replay.id,
-            store_url=self._store.url,
-            run_spec=spec,
-            model_policy=plan.model_policy,
-            timeout=timeout or plan.request.timeout or spec.timeout or self._project.settings.timeout,
-            isolation=isolation_for(
-                plan, mode="best", endpoints=self._project.settings.model_endpoints, environment=os.environ
-            ),
-            settings={
-                "entry_point": spec.entry_point,
-                "working_dir": spec.working_dir,
-                "project": str(self._project.root),
-                "force": plan.request.force,
-            },
-        )
+        try:
+            end = run_child(
+                replay.id,
+                store_url=self._store.url,
+                run_spec=spec,
+                model_policy=plan.model_policy,
+                timeout=timeout or plan.request.timeout or spec.timeout or self._project.settings.timeout,
+                isolation=isolation_for(
+                    plan, mode="best", endpoints=self._project.settings.model_endpoints, environment=os.environ
+                ),
+                settings={
+                    "entry_point": spec.entry_point,
+                    "working_dir": spec.working_dir,
+                    "project": str(self._project.root),
+                    "force": plan.request.force,
+                },
+            )
+        except KeyboardInterrupt:
+            self._cancel(replay.id)
+            raise
         done = self._store.replays.get(replay.id)
-        if done.status in (ReplayStatus.COMPLETED, ReplayStatus.FAILED, ReplayStatus.CANCELED):
+        if done.status not in _UNFINISHED:
             return done
         mark_abandoned(self._store)
         error = AgentProcessError(
@@ -96,6 +102,13 @@ class ReplayClient:
         lost = without_secrets(replace(lost, error=replace(lost.error, attributes=kept)), self._project.redactor())
         self._store.replays.save(lost)
         return lost
+
+    def _cancel(self, replay_id: str) -> None:
+        """Notes that a person ended a replay, and the session that it had begun."""
+        left = self._store.replays.get(replay_id)
+        if left.status in _UNFINISHED:
+            self._store.replays.save(replace(left, status=ReplayStatus.CANCELED, ended_at=SYSTEM_CLOCK.now()))
+        mark_abandoned(self._store)
 
     def get(self, replay: str) -> Replay:
         """A replay by id, shortened id, ``last`` or ``last~N``."""
