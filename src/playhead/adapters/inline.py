@@ -82,7 +82,7 @@ def _run(client: Client, request: ReplayCreateRequest, agent: Any, recorder: Rec
         target = _recorded(plan.run_spec)
     stored = client.store.replays.create(plan.replays(SYSTEM_CLOCK, SYSTEM_IDS)[0])
     was_installed = installed()
-    install()
+    install(sessions=False)
     try:
         with _placeholder_keys(plan.model_policy):
             settled, session = execute(

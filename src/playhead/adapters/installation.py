@@ -12,6 +12,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import NamedTuple
 
+from playhead.engine.zero_code import want_sessions
+
 
 class _Adapter(NamedTuple):
     """``module`` of ours to import once ``framework`` is there; it has ``install()`` and ``uninstall()``."""
@@ -72,8 +74,15 @@ def _activate(adapter: _Adapter) -> None:
     importlib.import_module(adapter.module).install()
 
 
-def install() -> None:
-    """Turns on every adapter whose framework is imported, now or later. Doing it twice changes nothing."""
+def install(*, sessions: bool = True) -> None:
+    """Turns on every adapter whose framework is imported, now or later. Doing it twice changes nothing.
+
+    Args:
+        sessions: a framework's run outside any session is recorded as one of its own. Without it, and for clients that
+            have no notion of a run, only what happens inside a session is seen.
+    """
+    if sessions:
+        want_sessions(True)
     if "waiting" not in _state:
         _state["waiting"] = _Waiting([a for a in _ADAPTERS if a.framework not in sys.modules])
         sys.meta_path.insert(0, _state["waiting"])
@@ -84,6 +93,7 @@ def install() -> None:
 
 def uninstall() -> None:
     """Takes back what `install` did."""
+    want_sessions(False)
     waiting = _state.pop("waiting", None)
     if waiting is not None and waiting in sys.meta_path:
         sys.meta_path.remove(waiting)

@@ -8,6 +8,7 @@ from pydantic_ai import Agent
 
 from playhead.adapters.pydantic_ai.capability import Playhead, is_present
 from playhead.engine import seam
+from playhead.engine.zero_code import sessions_wanted
 
 _lock = threading.Lock()
 
@@ -15,8 +16,8 @@ _lock = threading.Lock()
 def install() -> None:
     """Wraps the public `Agent.iter`, through which every way to run an agent goes.
 
-    Does nothing to runs outside a session, nor to an agent that has the capability already. Calling it again changes
-    nothing.
+    Does nothing to an agent that has the capability already; whether runs outside a session open one of their own is
+    for `engine.zero_code` to say. Calling it again changes nothing.
     """
     with _lock:
         if not is_installed():
@@ -46,4 +47,5 @@ def _wrapped(original: Any) -> Any:
 
 
 def _wanted(agent: Agent[Any, Any], kwargs: dict[str, Any]) -> bool:
-    return seam.current() is not None and not is_present(agent, kwargs.get("capabilities"))
+    seen = sessions_wanted() or seam.current() is not None
+    return seen and not is_present(agent, kwargs.get("capabilities"))
