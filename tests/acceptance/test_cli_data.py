@@ -178,7 +178,7 @@ def test_hostile_recorded_text_does_nothing_to_a_terminal(project: Project) -> N
         shown = project(*words, "--output", "text").out
         assert "\x1b" not in shown
         assert "\u202e" not in shown
-    assert "\\x1b[31mred\\u202e" in project("session", "tree", "last", "--width", "200", "--output", "text").out
+    assert "\\u001b[31mred\\u202e" in project("session", "tree", "last", "--width", "200", "--output", "text").out
 
 
 def test_a_reader_that_leaves_early_is_no_error(project: Project) -> None:
