@@ -61,10 +61,7 @@ def test_a_replay_records_no_run_beside_it(project: Path):
     (project / "plain_agent.py").write_text(AGENT)
     python("import playhead; playhead.install()\nimport plain_agent; plain_agent.agent.run_sync('hi')", project)
     code = (
-        "import playhead, threading, plain_agent\n"
-        "def agent(prompt):\n"
-        "    beside = threading.Thread(target=lambda: plain_agent.agent.run_sync('beside'))\n"
-        "    return plain_agent.agent.run_sync(prompt).output\n"
+        "import playhead, plain_agent\n"
         "result = playhead.replay('last', agent=plain_agent.agent)\n"
         "plain_agent.agent.run_sync('afterwards')\n"
         "print(result.fidelity.kind.value)"
