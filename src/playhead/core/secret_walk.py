@@ -249,8 +249,9 @@ def _entries_apart(entries: list[Any]) -> dict[bytes, Any]:
     """Entries of a map by the sort text of their keys; keys that became equal are numbered."""
     apart: dict[bytes, Any] = {}
     for entry in entries:
-        parts = cast("list[Any]", entry) if isinstance(entry, list) and entry else [entry]
-        key = name = parts[0]
+        parts: list[Any] = cast("list[Any]", entry) if isinstance(entry, list) and entry else [entry]
+        key: Any = parts[0]
+        name = key
         number = 2
         while sort_text(name) in apart:
             name, number = f"{key} ({number})", number + 1
