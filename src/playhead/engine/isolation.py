@@ -4,15 +4,34 @@ The parent opens a `tunnel` where anything is allowed, the child calls `enter` b
 started by `launch`), and the level that was reached goes to the ledger beside the guard inside Python, which stays on.
 """
 
+import errno
+import json
+import os
+import shutil
+import socket
 import subprocess
+import sys
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, cast
+
+from playhead.engine import isolation_kernel as kernel
+from playhead.engine import isolation_landlock as landlock
+from playhead.engine.isolation_inside import first_of, service_sockets
+from playhead.engine.isolation_shim import probe
+from playhead.errors import RefusedError
 
 Mode = Literal["require", "best", "off"]
 LevelName = Literal["none", "python", "landlock", "namespace", "bwrap"]
+
+_PACKAGE_FOLDER = str(Path(__file__).parents[2])
+_BWRAP = ("--dev-bind", "/", "/", "--unshare-net", "--die-with-parent")
+_IN_PLACE = ("namespace", "landlock")
+_FOR_PROGRAMS = ("namespace", "bwrap", "landlock")
+_LONGEST_REPORT = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +93,60 @@ class Levels:
 
 def available() -> Levels:
     """The outer levels that work here, tried once per process (forks inherit the answer)."""
-    return Levels(namespace="not built", bwrap="not built", landlock="not built")
+    return Levels(namespace=_why_not("namespace"), bwrap=_why_not("bwrap"), landlock=_why_not("landlock"))
+
+
+@cache
+def _why_not(level: str) -> str | None:
+    """Why a level cannot be had; None when it works."""
+    if not sys.platform.startswith("linux"):
+        return "needs Linux"
+    if level == "namespace":
+        return _try_fork() if kernel.is_single_threaded() else _try_program(_interpreter("probe"))
+    if level == "landlock":
+        return landlock.missing()
+    program = shutil.which("bwrap")
+    return _try_program([program, *_BWRAP, "--", "/bin/sh", "-c", ":"]) if program else "bwrap is not installed"
+
+
+def _try_fork() -> str | None:
+    """Tries a namespace in a process of its own: there is no way back from one that cannot be finished."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            probe(writer)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with open(reader, encoding="utf-8") as answer:  # noqa: PTH123 - a descriptor
+        reason = answer.read()
+    os.waitpid(child, 0)
+    return reason or None
+
+
+def _try_program(argv: Sequence[str]) -> str | None:
+    ran = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    failure = "" if ran.returncode == 0 else ran.stderr.strip() or f"the trial ended with exit code {ran.returncode}"
+    return ran.stdout.strip() or failure or None
+
+
+def _interpreter(function: str) -> list[str]:
+    """A bare interpreter that calls a function of the shim: without `site`, which would cost its start again."""
+    code = f"import sys; sys.path.insert(0, {_PACKAGE_FOLDER!r}); from playhead.engine.isolation_shim import {function}"
+    return [sys.executable, "-S", "-E", "-c", f"{code}; {function}()"]
 
 
 @contextmanager
 def tunnelled(policy: Isolation) -> Generator[Isolation]:
     """In the parent, around the life of the child: serves the allowed hosts. Without any there is no tunnel."""
-    yield replace(policy, tunnel=None)
+    if policy.mode == "off" or not policy.allow_hosts:
+        yield replace(policy, tunnel=None)
+        return
+    from playhead.engine.isolation_tunnel import Tunnel  # only where models are live
+
+    with Tunnel(policy.allow_hosts) as tunnel:
+        yield replace(policy, tunnel=tunnel.fd)
 
 
 def enter(policy: Isolation) -> Level:
@@ -89,12 +155,67 @@ def enter(policy: Isolation) -> Level:
     Raises:
         RefusedError: the policy requires an outer level and none can be had.
     """
-    return Level(name="python")
+    if policy.mode == "off":
+        return Level(name="python")
+    if not sys.platform.startswith("linux"):
+        return _without(policy, ["outer levels need Linux"])
+    if not kernel.is_single_threaded():
+        return _without(policy, ["a thread was started before the guard"])
+    levels, reasons = _choice(_IN_PLACE)
+    reached, failures = first_of(levels, sorted(policy.allow_hosts), policy.tunnel)
+    if reached is None:
+        return _without(policy, reasons + failures)
+    if reached.open and policy.mode == "require":
+        raise _refused([*reasons, *failures, reached.open])
+    os.environ.update(reached.environment)
+    if policy.tunnel is not None:
+        os.set_inheritable(policy.tunnel, False)
+    return Level(
+        name=cast("LevelName", reached.name),
+        detail="; ".join(filter(None, [*reasons, *failures, reached.detail])),
+        loopback=reached.name == "namespace",
+        hosts=frozenset(reached.hosts),
+        severed=reached.severed,
+        control=policy.tunnel,
+    )
+
+
+def _choice(wanted: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The levels to try, best first, and why better ones are left out.
+
+    Who has the privileges tries without asking first: what is refused then has changed nothing.
+    """
+    if wanted == _IN_PLACE and kernel.has_privileges():
+        return [*wanted], []
+    reasons = {level: _why_not(level) for level in wanted}
+    chosen = [level for level in wanted if reasons[level] is None]
+    better = wanted[: wanted.index(chosen[0])] if chosen else wanted
+    return chosen, [f"{level}: {reasons[level]}" for level in better]
+
+
+def _without(policy: Isolation, reasons: Sequence[str]) -> Level:
+    if policy.mode == "require":
+        raise _refused(reasons)
+    return Level(name="python", detail="; ".join(reasons))
+
+
+def _refused(reasons: Sequence[str]) -> RefusedError:
+    return RefusedError(
+        f"isolation is required and cannot be had: {'; '.join(reasons)}",
+        hint="allow user namespaces or install bubblewrap; or take what there is with --isolation best",
+        reasons=list(reasons),
+    )
 
 
 def refusals(level: Level) -> tuple[str, ...]:
-    """Since the last call: ``host:port`` of each connection that the tunnel refused."""
-    return ()
+    """What was refused since the last call outside Python: ``host:port`` where the tunnel saw it."""
+    if level.control is None:
+        return ()
+    found: list[str] = []
+    with socket.socket(fileno=os.dup(level.control)) as control, suppress(OSError):
+        while message := control.recv(_LONGEST_REPORT, socket.MSG_DONTWAIT):
+            found.append(message.decode())
+    return tuple(dict.fromkeys(found))
 
 
 def launch(
@@ -115,7 +236,36 @@ def launch(
         RefusedError: the policy requires an outer level and none can be had.
         OSError: the program cannot be started.
     """
+    variables = dict(os.environ if env is None else env)
+    program = _find(argv[0], variables.get("PATH", os.defpath), cwd)
+    levels, reasons = ([], []) if policy.mode == "off" else _choice(_FOR_PROGRAMS)
+    if policy.mode == "require" and not levels:
+        raise _refused(reasons)
+    in_bwrap = levels[:1] == ["bwrap"]
+    outside = [*_bwrap(), "--"] if in_bwrap else []
+    order = {
+        "levels": ["bwrap"] if in_bwrap else [level for level in levels if level != "bwrap"],
+        "required": policy.mode == "require",
+        "allow": sorted(policy.allow_hosts),
+        "tunnel": policy.tunnel,
+        "name": argv[0],
+        "unset": [] if "LC_CTYPE" in variables else ["LC_CTYPE"],
+    }
     return subprocess.Popen(
-        argv, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr,
+        [*outside, *_interpreter("main"), json.dumps(order), program, *argv[1:]],
+        env=variables, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr,
         start_new_session=start_new_session, pass_fds=(*pass_fds, *policy.descriptors),
     )  # fmt: skip
+
+
+def _bwrap() -> list[str]:
+    hidden = [word for path in service_sockets() for word in ("--bind", "/dev/null", path)]
+    return [shutil.which("bwrap") or "bwrap", *_BWRAP, *hidden]
+
+
+def _find(name: str, path: str, cwd: str | Path | None) -> str:
+    """The program's file, as the child would find it, so that a missing one is an error here."""
+    found = str(Path(cwd or ".", name).absolute()) if os.sep in name else shutil.which(name, path=path)
+    if found is None or not Path(found).is_file():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    return found
