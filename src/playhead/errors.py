@@ -12,6 +12,7 @@
          │   ├─ NotFoundError       no such session, agent, replay ...
          │   ├─ AmbiguousIdError    a shortened id that fits several
          │   ├─ ConflictError       exists already, with other content
+         │   │   └─ LeaseLostError  a worker's late word about a task that is no longer its own
          │   ├─ EntryPointError     an entry point that does not import or is not callable
          │   └─ RefusedError        preflight says no: not replayable, live tools, capabilities
          ├─ RecordingError          the recording's limit (exit code 1)
@@ -78,6 +79,12 @@ class AmbiguousIdError(UsageError):
 
 class ConflictError(UsageError):
     code = "conflict"
+
+
+class LeaseLostError(ConflictError):
+    """A task is held by another attempt, or was ended otherwise: what this one did must not count."""
+
+    code = "lease_lost"
 
 
 class EntryPointError(UsageError):
@@ -189,7 +196,7 @@ class StoreVersionError(StoreError):
     code = "store_version"
 
 
-class ReplayStop(BaseException):  # noqa: N818 - a stop, not an error: it must pass `except Exception`
+class ReplayStop(BaseException):
     """Ends a replay. A ``BaseException``, because frameworks and user code swallow exceptions.
 
     It is latched in the session: every later decision and model call raises it again. The outer boundary

@@ -8,6 +8,7 @@ from playhead.errors import FormatError, StoreError
 from playhead.store import sqlite_rows as rows
 from playhead.store.compression import decompress
 from playhead.store.connection import Connections
+from playhead.store.sqlite_jobs import lost_jobs
 
 _ORPHANS = {
     "segments": "SELECT count(*) FROM segments WHERE session NOT IN (SELECT pk FROM sessions)",
@@ -34,6 +35,7 @@ def problems(connections: Connections) -> Iterator[str]:
         (count,) = c.execute(_UNREFERRED).fetchone()
         if count:
             yield f"{count} shared values that nothing refers to"
+        yield from lost_jobs(c)
         yield from _shared(c)
         for pk, id in c.execute("SELECT pk, id FROM sessions ORDER BY pk").fetchall():
             yield from _session(c, pk, id)

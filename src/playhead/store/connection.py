@@ -105,6 +105,10 @@ class Connections:
                 else:
                     self._idle.append(connection)
 
+    def open_apart(self) -> sqlite3.Connection:
+        """A connection outside of the pool, which only reads; whoever asked closes it."""
+        return self._open()
+
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self.path, timeout=self.busy_timeout, isolation_level=None, check_same_thread=False, cached_statements=256

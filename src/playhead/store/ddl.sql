@@ -20,6 +20,20 @@ CREATE TABLE calls (
 )
  WITHOUT ROWID;
 
+CREATE TABLE jobs (
+	id TEXT NOT NULL, 
+	kind TEXT NOT NULL, 
+	status TEXT NOT NULL, 
+	created_at INTEGER NOT NULL, 
+	idempotency_key TEXT, 
+	format INTEGER NOT NULL, 
+	doc BLOB NOT NULL, 
+	PRIMARY KEY (id), 
+	UNIQUE (idempotency_key)
+);
+
+CREATE INDEX jobs_by_time ON jobs (created_at, id);
+
 CREATE TABLE names (
 	pk INTEGER NOT NULL, 
 	name TEXT NOT NULL, 
@@ -84,6 +98,45 @@ CREATE TABLE shared (
 	PRIMARY KEY (pk), 
 	UNIQUE (digest)
 );
+
+CREATE TABLE task_needs (
+	pk INTEGER NOT NULL, 
+	task TEXT NOT NULL, 
+	needs TEXT NOT NULL, 
+	PRIMARY KEY (pk), 
+	UNIQUE (task, needs)
+);
+
+CREATE INDEX task_needs_by_needs ON task_needs (needs);
+
+CREATE TABLE tasks (
+	pk INTEGER NOT NULL, 
+	id TEXT NOT NULL, 
+	job TEXT NOT NULL, 
+	kind TEXT NOT NULL, 
+	status TEXT NOT NULL, 
+	rank INTEGER NOT NULL, 
+	created_at INTEGER NOT NULL, 
+	attempt INTEGER NOT NULL, 
+	on_failure TEXT NOT NULL, 
+	agent_version TEXT, 
+	labels TEXT NOT NULL, 
+	worker TEXT, 
+	token TEXT, 
+	lease_until INTEGER, 
+	claimed_at INTEGER, 
+	started_at INTEGER, 
+	ended_at INTEGER, 
+	cancel INTEGER NOT NULL, 
+	format INTEGER NOT NULL, 
+	doc BLOB NOT NULL, 
+	PRIMARY KEY (pk), 
+	UNIQUE (id)
+);
+
+CREATE INDEX tasks_by_job ON tasks (job, status);
+
+CREATE INDEX tasks_by_status ON tasks (status, rank, created_at, id);
 
 CREATE TABLE segments (
 	pk INTEGER NOT NULL, 

@@ -14,7 +14,8 @@ from playhead.core.values import JSON, AgentVersion, Node, Origin, Replay, Sessi
 from playhead.errors import ConflictError, NotFoundError, UsageError
 from playhead.store import lookup
 from playhead.store.content import content_digest, node_of, split
-from playhead.store.ports import AgentPort, Page, PutResult, ReplayPort, SessionPort, SessionQuery
+from playhead.store.memory_jobs import MemoryJobs
+from playhead.store.ports import AgentPort, JobPort, Page, PutResult, ReplayPort, SessionPort, SessionQuery
 
 P = TypeVar("P")
 T = TypeVar("T", Session, AgentVersion, Replay, Verdict)
@@ -283,6 +284,7 @@ class MemoryStore:
         self.sessions: SessionPort = MemorySessions(lock)
         self.agents: AgentPort = MemoryAgents(lock)
         self.replays: ReplayPort = MemoryReplays(lock)
+        self.jobs: JobPort = MemoryJobs(lock, self.replays, _page)
 
     def check(self) -> Iterator[str]:
         return iter(())

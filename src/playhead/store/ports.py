@@ -9,9 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from playhead.core.jobs import Beat, Job, Offer, Task
+from playhead.core.lifecycle import TaskEvent
 from playhead.core.values import (
     JSON,
     AgentVersion,
+    ErrorInfo,
     Node,
     Origin,
     Replay,
@@ -160,6 +163,97 @@ class ReplayPort(Protocol):
     ) -> Page: ...  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobMade:
+    """A job with its tasks and replays; not ``created`` when an idempotency key gave back what was there."""
+
+    job: Job
+    tasks: tuple[Task, ...]
+    replays: tuple[Replay, ...] = ()
+    created: bool = True
+
+
+class JobPort(Protocol):
+    """Jobs and tasks, by the rules of `core.jobs`. Times are the caller's.
+
+    Whatever a worker sends may be sent twice. What it says with a token that is not (or no longer) the task's raises
+    `LeaseLostError`. A replay task that ends takes its replay with it, in the same transaction.
+    """
+
+    def create(self, job: Job, tasks: Sequence[Task], replays: Sequence[Replay] = ()) -> JobMade:
+        """Store a job, its tasks and the replays that they are about, all or nothing. A job with the same idempotency
+        key is given back instead, with its tasks and replays."""
+        ...
+
+    def get(self, job_id: str) -> Job: ...
+
+    def resolve(self, text: str) -> str: ...
+
+    def find(
+        self, *, status: str | None = None, kind: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> Page: ...
+
+    def task(self, task_id: str) -> Task: ...
+
+    def tasks(self, job_id: str) -> list[Task]:
+        """In the order in which they were created."""
+        ...
+
+    def pending(self, offer: Offer) -> bool:
+        """Whether `claim` might find something; cheap, takes no lock."""
+        ...
+
+    def claim(self, offer: Offer, *, token: str, now: int, until: int) -> list[Task]:
+        """Take tasks, highest priority first, then oldest. With a token that claimed before: those tasks again."""
+        ...
+
+    def start(self, task_id: str, token: str, *, now: int, replay: Replay | None = None) -> Task:
+        """The task runs; ``replay`` is stored with it."""
+        ...
+
+    def heartbeat(self, held: Mapping[str, str], *, until: int) -> dict[str, Beat]:
+        """Keep tasks (id to token) until then, and learn what to do about each."""
+        ...
+
+    def save_replay(self, task_id: str, token: str, replay: Replay) -> None:
+        """Store a replay on behalf of the attempt that holds the task."""
+        ...
+
+    def end(
+        self,
+        task_id: str,
+        token: str,
+        event: TaskEvent,
+        *,
+        now: int,
+        error: ErrorInfo | None = None,
+        result: JSON = None,
+        replay: Replay | None = None,
+    ) -> Task:
+        """Complete, fail, time out, cancel or release a task; ``replay`` is stored with it."""
+        ...
+
+    def lose(self, task_id: str, token: str, *, now: int, error: ErrorInfo) -> Task:
+        """An attempt ended by an infrastructure failure: the task is tried again while attempts are left."""
+        ...
+
+    def expire(self, *, now: int, error: ErrorInfo) -> list[Task]:
+        """`lose` every task whose lease has ended; gives what became of them."""
+        ...
+
+    def held(self) -> list[Task]:
+        """Tasks that some worker holds."""
+        ...
+
+    def cancel(self, job_id: str, *, now: int) -> Job:
+        """Pending tasks end at once, held ones are told. A job that has ended stays as it is."""
+        ...
+
+    def pulse(self) -> int:
+        """A number that changes when anybody else may have written; cheap enough to ask all the time."""
+        ...
+
+
 class Store(Protocol):
     """One opened store. ``url`` says which; ``close`` may be called twice."""
 
@@ -167,6 +261,7 @@ class Store(Protocol):
     sessions: SessionPort
     agents: AgentPort
     replays: ReplayPort
+    jobs: JobPort
 
     def check(self) -> Iterator[str]:
         """Problems found (damaged rows, missing payloads, orphans), one text each; nothing when all is well."""

@@ -169,6 +169,56 @@ replays = Table(
 Index("replays_by_time", replays.c.created_at, replays.c.id)
 Index("replays_by_baseline", replays.c.baseline_session_id, replays.c.created_at)
 
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("created_at", Integer, nullable=False),
+    Column("idempotency_key", Text, unique=True),
+    Column("format", Integer, nullable=False),
+    Column("doc", LargeBinary, nullable=False),
+)
+Index("jobs_by_time", jobs.c.created_at, jobs.c.id)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("pk", Integer, primary_key=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("job", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("rank", Integer, nullable=False),  # the priority, negated: claims go upwards through one index
+    Column("created_at", Integer, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("on_failure", Text, nullable=False),
+    Column("agent_version", Text),
+    Column("labels", Text, nullable=False),  # a JSON array
+    Column("worker", Text),
+    Column("token", Text),
+    Column("lease_until", Integer),
+    Column("claimed_at", Integer),
+    Column("started_at", Integer),
+    Column("ended_at", Integer),
+    Column("cancel", Integer, nullable=False),
+    Column("format", Integer, nullable=False),
+    Column("doc", LargeBinary, nullable=False),  # payload, error and result
+)
+Index("tasks_by_status", tasks.c.status, tasks.c.rank, tasks.c.created_at, tasks.c.id)
+Index("tasks_by_job", tasks.c.job, tasks.c.status)
+
+task_needs = Table(
+    "task_needs",
+    metadata,
+    Column("pk", Integer, primary_key=True),
+    Column("task", Text, nullable=False),
+    Column("needs", Text, nullable=False),
+    UniqueConstraint("task", "needs"),
+)
+Index("task_needs_by_needs", task_needs.c.needs)
+
 
 def ddl() -> str:
     """The text of `ddl.sql`."""

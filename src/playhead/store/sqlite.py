@@ -12,14 +12,15 @@ from pathlib import Path
 from playhead.errors import NotFoundError, StoreDamagedError, StoreVersionError
 from playhead.store.checks import problems
 from playhead.store.connection import Connections, translated
-from playhead.store.ports import AgentPort, ReplayPort, SessionPort
+from playhead.store.ports import AgentPort, JobPort, ReplayPort, SessionPort
+from playhead.store.sqlite_jobs import SqliteJobs
 from playhead.store.sqlite_records import SqliteAgents, SqliteReplays
 from playhead.store.sqlite_sessions import SqliteSessions
 
-SCHEMA = "0002"
+SCHEMA = "0003"
 """The version of the schema that this playhead reads and writes."""
 
-OLDER = ("0001",)
+OLDER = ("0001", "0002")
 """Versions that are migrated when they are opened."""
 
 _VERSION_TABLE = "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
@@ -52,11 +53,14 @@ class SqliteStore:
         self.sessions: SessionPort = SqliteSessions(self._connections)
         self.agents: AgentPort = SqliteAgents(self._connections)
         self.replays: ReplayPort = SqliteReplays(self._connections)
+        self._jobs = SqliteJobs(self._connections)
+        self.jobs: JobPort = self._jobs
 
     def check(self) -> Iterator[str]:
         return problems(self._connections)
 
     def close(self) -> None:
+        self._jobs.close()
         self._connections.close()
 
     def _ensure_schema(self) -> None:

@@ -1,6 +1,7 @@
 """Agent versions and replays in SQLite."""
 
 import hashlib
+import sqlite3
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -104,21 +105,18 @@ class SqliteReplays:
                     return of_doc(Replay, *known)
             if c.execute("SELECT 1 FROM replays WHERE id = ?", (column_text(replay.id),)).fetchone():
                 raise ConflictError(f"replay {replay.id!r} exists")
-            row = _columns(replay)
-            c.execute(_ADD_REPLAY, row)
-        return of_doc(Replay, FORMAT, row["doc"])
+            return add_replay(c, replay)
 
     def save(self, replay: Replay) -> None:
         with self._connections.writing() as c:
-            if not c.execute(_SET_REPLAY, _columns(replay)).rowcount:
-                raise NotFoundError(f"no replay {replay.id!r}")
+            set_replay(c, replay)
 
     def get(self, replay_id: str) -> Replay:
         with self._connections.reading() as c:
-            row = c.execute("SELECT format, doc FROM replays WHERE id = ?", (column_text(replay_id),)).fetchone()
-        if row is None:
+            found = replay_row(c, replay_id)
+        if found is None:
             raise NotFoundError(f"no replay {replay_id!r}")
-        return of_doc(Replay, *row)
+        return found
 
     def resolve(self, text: str) -> str:
         def nth_newest(n: int) -> str | None:
@@ -161,6 +159,22 @@ _PAGE = """
         AND (created_at, id) < (:at, :id)
     ORDER BY created_at DESC, id DESC LIMIT :limit
 """
+
+
+def add_replay(c: sqlite3.Connection, replay: Replay) -> Replay:
+    row = _columns(replay)
+    c.execute(_ADD_REPLAY, row)
+    return of_doc(Replay, FORMAT, row["doc"])
+
+
+def set_replay(c: sqlite3.Connection, replay: Replay) -> None:
+    if not c.execute(_SET_REPLAY, _columns(replay)).rowcount:
+        raise NotFoundError(f"no replay {replay.id!r}")
+
+
+def replay_row(c: sqlite3.Connection, replay_id: str) -> Replay | None:
+    row = c.execute("SELECT format, doc FROM replays WHERE id = ?", (column_text(replay_id),)).fetchone()
+    return None if row is None else of_doc(Replay, *row)
 
 
 def _columns(replay: Replay) -> dict[str, JSON]:

@@ -10,11 +10,15 @@
 The store must be empty when a test gets it.
 """
 
+from playhead.testing.conformance.jobs import JobsCanceled, JobsClaimed, JobsFenced, JobsMade
 from playhead.testing.conformance.recording import LargeAndShared, Payloads, Recording, Threads
 from playhead.testing.conformance.records import Changing, Finding, History, Putting, Records
 
 __all__ = ["StoreConformance"]
 
 
-class StoreConformance(Recording, Payloads, LargeAndShared, Putting, Finding, Changing, History, Records, Threads):
+class StoreConformance(
+    Recording, Payloads, LargeAndShared, Putting, Finding, Changing, History, Records, Threads, JobsMade, JobsClaimed,
+    JobsFenced, JobsCanceled,
+):  # fmt: skip
     """Every test of the port."""
