@@ -340,7 +340,11 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One finding of an evaluator about a session. ``passed`` None means unknown."""
+    """One finding of an evaluator about a session. ``passed`` None means unknown.
+
+    ``evidence`` names places: ``{"node": id, "pointer": "/call/arguments/amount"}``, a JSON pointer into the node's
+    stored form.
+    """
 
     name: str
     score: float | bool | None = None
@@ -348,7 +352,9 @@ class Verdict:
     passed: bool | None = None
     explanation: str | None = None
     evidence: tuple[JSON, ...] = ()
-    evaluator: str | None = None  # name@version, or "import"
+    evaluator: str | None = None  # name@version, with #digest of its parameters where it has some; or "import"
+    params: JSON = None
+    error: ErrorInfo | None = None  # why the evaluator came to no verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
