@@ -56,7 +56,7 @@ def test_a_fresh_process_replays_the_recorded_entry_point(project: Path):
     write_agent(project, GOOD)("hello")
     done = replay()
     assert done.error is None
-    assert (done.status, done.fidelity.kind, done.guard) == (ReplayStatus.COMPLETED, FidelityKind.FAITHFUL, "python")
+    assert (done.status, done.fidelity.kind) == (ReplayStatus.COMPLETED, FidelityKind.FAITHFUL)
     assert live_calls(project) == 2  # the recording's own
 
 
