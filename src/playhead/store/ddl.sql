@@ -20,6 +20,14 @@ CREATE TABLE calls (
 )
  WITHOUT ROWID;
 
+CREATE TABLE evaluators (
+	name TEXT NOT NULL, 
+	version INTEGER NOT NULL, 
+	format INTEGER NOT NULL, 
+	doc BLOB NOT NULL, 
+	PRIMARY KEY (name, version)
+);
+
 CREATE TABLE jobs (
 	id TEXT NOT NULL, 
 	kind TEXT NOT NULL, 

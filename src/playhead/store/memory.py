@@ -14,8 +14,18 @@ from playhead.core.values import JSON, AgentVersion, Node, Origin, Replay, Sessi
 from playhead.errors import ConflictError, NotFoundError, UsageError
 from playhead.store import lookup
 from playhead.store.content import content_digest, node_of, split
+from playhead.store.memory_evaluators import MemoryEvaluators
 from playhead.store.memory_jobs import MemoryJobs
-from playhead.store.ports import AgentPort, JobPort, Page, PutResult, ReplayPort, SessionPort, SessionQuery
+from playhead.store.ports import (
+    AgentPort,
+    EvaluatorPort,
+    JobPort,
+    Page,
+    PutResult,
+    ReplayPort,
+    SessionPort,
+    SessionQuery,
+)
 
 P = TypeVar("P")
 T = TypeVar("T", Session, AgentVersion, Replay, Verdict)
@@ -152,9 +162,14 @@ class MemorySessions:
             ids = [session.id for session in self._matching(query)]
             return lookup.newest_by_key((node for id in ids for node in self.nodes(id)), tool)
 
-    def add_verdicts(self, session_id: str, verdicts: Sequence[Verdict]) -> None:
+    def add_verdicts(
+        self, session_id: str, verdicts: Sequence[Verdict], *, instead_of: Sequence[str] = ()
+    ) -> None:  # fmt: skip
         with self._lock:
-            self._get(session_id).verdicts.update(((v.evaluator, v.name), _freeze(v)) for v in verdicts)
+            held = self._get(session_id).verdicts
+            for place in [place for place in held if place[0] in instead_of]:
+                del held[place]
+            held.update(((v.evaluator, v.name), _freeze(v)) for v in verdicts)
 
     def verdicts(self, session_id: str) -> list[Verdict]:
         with self._lock:
@@ -285,6 +300,7 @@ class MemoryStore:
         self.agents: AgentPort = MemoryAgents(lock)
         self.replays: ReplayPort = MemoryReplays(lock)
         self.jobs: JobPort = MemoryJobs(lock, self.replays, _page)
+        self.evaluators: EvaluatorPort = MemoryEvaluators(lock)
 
     def check(self) -> Iterator[str]:
         return iter(())

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from playhead.core.evaluation import Evaluator
 from playhead.core.jobs import Beat, Job, Offer, Task
 from playhead.core.lifecycle import TaskEvent
 from playhead.core.values import (
@@ -77,7 +78,10 @@ class SessionPort(Protocol):
     ) -> PutResult:
         """Store a whole session in one transaction (imports). An id that exists: ``replace`` it (``unchanged`` when the
         canonical content is equal, else ``updated`` with the revision raised), ``skip`` (unchanged), or ``fail``
-        (`ConflictError`)."""
+        (`ConflictError`).
+
+        What others added to the one that is replaced stays: its tags, metadata members that the new one does not have,
+        and verdicts other than those of the source itself (`lookup.replacing`)."""
         ...
 
     def get(self, session_id: str) -> Session: ...
@@ -120,8 +124,9 @@ class SessionPort(Protocol):
         ``import`` sessions of ``agent`` or among ``session_ids``. With payloads."""
         ...
 
-    def add_verdicts(self, session_id: str, verdicts: Sequence[Verdict]) -> None:
-        """Append verdicts; one with the same (evaluator, name) is replaced."""
+    def add_verdicts(self, session_id: str, verdicts: Sequence[Verdict], *, instead_of: Sequence[str] = ()) -> None:
+        """Append verdicts; one with the same (evaluator, name) is replaced. Those of the evaluators ``instead_of`` go
+        first, in the same transaction."""
         ...
 
     def verdicts(self, session_id: str) -> list[Verdict]: ...
@@ -254,6 +259,24 @@ class JobPort(Protocol):
         ...
 
 
+class EvaluatorPort(Protocol):
+    """Registered evaluators. A version never changes."""
+
+    def register(self, evaluator: Evaluator) -> Evaluator:
+        """Store the next version of its name, whatever number was passed; the newest one where nothing changed."""
+        ...
+
+    def find(self, name: str, version: int | None = None) -> Evaluator:
+        """The version, or the newest."""
+        ...
+
+    def names(self) -> list[str]: ...
+
+    def versions(self, name: str) -> list[Evaluator]:
+        """Oldest first; none of a name that is not known."""
+        ...
+
+
 class Store(Protocol):
     """One opened store. ``url`` says which; ``close`` may be called twice."""
 
@@ -262,6 +285,7 @@ class Store(Protocol):
     agents: AgentPort
     replays: ReplayPort
     jobs: JobPort
+    evaluators: EvaluatorPort
 
     def check(self) -> Iterator[str]:
         """Problems found (damaged rows, missing payloads, orphans), one text each; nothing when all is well."""

@@ -75,6 +75,7 @@ NEWEST_CALLS = """
 """
 
 VERDICTS = "SELECT format, doc FROM verdicts WHERE session = ? ORDER BY pk"
+DROP_VERDICTS = "DELETE FROM verdicts WHERE session = ? AND evaluator = ?"
 ADD_VERDICT = """
     INSERT INTO verdicts (session, evaluator, name, format, doc) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (session, evaluator, name) DO UPDATE SET format = excluded.format, doc = excluded.doc

@@ -219,6 +219,15 @@ task_needs = Table(
 )
 Index("task_needs_by_needs", task_needs.c.needs)
 
+evaluators = Table(
+    "evaluators",
+    metadata,
+    Column("name", Text, primary_key=True, nullable=False),
+    Column("version", Integer, primary_key=True, nullable=False),
+    Column("format", Integer, nullable=False),
+    Column("doc", LargeBinary, nullable=False),
+)
+
 
 def ddl() -> str:
     """The text of `ddl.sql`."""

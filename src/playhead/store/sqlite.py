@@ -12,15 +12,16 @@ from pathlib import Path
 from playhead.errors import NotFoundError, StoreDamagedError, StoreVersionError
 from playhead.store.checks import problems
 from playhead.store.connection import Connections, translated
-from playhead.store.ports import AgentPort, JobPort, ReplayPort, SessionPort
+from playhead.store.ports import AgentPort, EvaluatorPort, JobPort, ReplayPort, SessionPort
+from playhead.store.sqlite_evaluators import SqliteEvaluators
 from playhead.store.sqlite_jobs import SqliteJobs
 from playhead.store.sqlite_records import SqliteAgents, SqliteReplays
 from playhead.store.sqlite_sessions import SqliteSessions
 
-SCHEMA = "0003"
+SCHEMA = "0004"
 """The version of the schema that this playhead reads and writes."""
 
-OLDER = ("0001", "0002")
+OLDER = ("0001", "0002", "0003")
 """Versions that are migrated when they are opened."""
 
 _VERSION_TABLE = "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
@@ -55,6 +56,7 @@ class SqliteStore:
         self.replays: ReplayPort = SqliteReplays(self._connections)
         self._jobs = SqliteJobs(self._connections)
         self.jobs: JobPort = self._jobs
+        self.evaluators: EvaluatorPort = SqliteEvaluators(self._connections)
 
     def check(self) -> Iterator[str]:
         return problems(self._connections)

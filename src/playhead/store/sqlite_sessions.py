@@ -111,9 +111,14 @@ class SqliteSessions:
             rows.delete_session(c, session_id)
         self._streams.pop(session_id, None)
 
-    def add_verdicts(self, session_id: str, verdicts: Sequence[Verdict]) -> None:
+    def add_verdicts(
+        self, session_id: str, verdicts: Sequence[Verdict], *, instead_of: Sequence[str] = ()
+    ) -> None:  # fmt: skip
         with self._connections.writing() as c:
-            rows.add_verdicts(c, rows.state(c, session_id).pk, verdicts)
+            pk = rows.state(c, session_id).pk
+            for evaluator in instead_of:
+                c.execute(queries.DROP_VERDICTS, (pk, column_text(evaluator)))
+            rows.add_verdicts(c, pk, verdicts)
 
     # Reading
 

@@ -10,6 +10,7 @@
 The store must be empty when a test gets it.
 """
 
+from playhead.testing.conformance.evaluators import Evaluators
 from playhead.testing.conformance.jobs import JobsCanceled, JobsClaimed, JobsFenced, JobsMade
 from playhead.testing.conformance.recording import LargeAndShared, Payloads, Recording, Threads
 from playhead.testing.conformance.records import Changing, Finding, History, Putting, Records
@@ -19,6 +20,6 @@ __all__ = ["StoreConformance"]
 
 class StoreConformance(
     Recording, Payloads, LargeAndShared, Putting, Finding, Changing, History, Records, Threads, JobsMade, JobsClaimed,
-    JobsFenced, JobsCanceled,
+    JobsFenced, JobsCanceled, Evaluators,
 ):  # fmt: skip
     """Every test of the port."""
