@@ -89,9 +89,11 @@ def _unshare_as_user() -> None:
     if uid == 0 and _holds(_SETUID, _SETGID) and _unshare_with_helper():
         return
     call("unshare", _NEWUSER | _NEWNET | _NEWNS)
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
-    Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        try:
+            Path(f"/proc/self/{name}").write_text(text)
+        except OSError as error:
+            raise OSError(error.errno, f"{name} of a user namespace: {error.strerror}") from error
 
 
 def _unshare_with_helper() -> bool:
