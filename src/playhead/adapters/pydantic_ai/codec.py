@@ -170,12 +170,28 @@ def _shapes(native: Native | None) -> dict[str, Any]:
 _OF_THE_RUN = ("run_id", "conversation_id", "workspace_ref", "history_digest", "failed_attempts")
 
 
+_FLAT = frozenset({"text", "thinking", "tool-call"})
+"""Kinds of parts whose members are plain data."""
+
+
 def encode_response(response: m.ModelResponse) -> Native:
     """The whole response, without what ties it to its run."""
-    dumped = _RESPONSE.dump_python(response, mode="json", exclude_none=True, warnings=False)
+    if all(part.part_kind in _FLAT for part in response.parts):
+        dumped = _members(response)
+        dumped["parts"] = [_members(part) for part in response.parts]
+        dumped["usage"] = {name: str(v) if name == "cost" else v for name, v in _members(response.usage).items()}
+        dumped["timestamp"] = response.timestamp.isoformat()
+    else:
+        dumped = _RESPONSE.dump_python(response, mode="json", exclude_none=True, warnings=False)
     for name in _OF_THE_RUN:
         dumped.pop(name, None)
-    return _native({"response": to_stored(dumped)})
+    return _native({"response": to_stored(dumped, lower=_Lowering())})
+
+
+def _members(value: Any) -> dict[str, Any]:
+    """What an instance of a dataclass holds; what is not set is left out."""
+    held: dict[str, Any] = vars(value)
+    return {name: member for name, member in held.items() if member is not None}
 
 
 def decode_response(outcome: Outcome, model: str) -> m.ModelResponse:

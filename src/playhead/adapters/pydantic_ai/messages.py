@@ -1,12 +1,13 @@
 """PydanticAI's messages, tools and settings in the normal form."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
 from pydantic_ai import messages as m
 from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
 from playhead.core.protocol.parts import (
@@ -160,20 +161,31 @@ def plain(content: Any) -> Any:
         return repr(content)
 
 
-def tools(parameters: ModelRequestParameters) -> list[JSON]:
-    """The tools offered, output tools among them: the model sees no difference."""
-    offered: Iterable[Any] = [*parameters.function_tools, *parameters.output_tools]
-    made = [_tool(definition) for definition in offered]
-    return made + [{"name": kind, "type": "provider", "config": stored(_dumped(t))} for kind, t in _native(parameters)]
+class ToolForms:
+    """The normal forms of offered tools. A run offers the same schemas again and again, so their forms are kept."""
 
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[Any, dict[str, JSON]]] = {}
 
-def _tool(definition: Any) -> JSON:
-    made: dict[str, Any] = {
-        "name": definition.name,
-        "description": definition.description or "",
-        "parameters": stored(definition.parameters_json_schema),
-    }
-    return made if definition.strict is None else {**made, "strict": definition.strict}
+    def of(self, parameters: ModelRequestParameters) -> list[JSON]:
+        """The tools offered, output tools among them: the model sees no difference."""
+        made = [self._form(definition) for definition in (*parameters.function_tools, *parameters.output_tools)]
+        return made + [
+            {"name": kind, "type": "provider", "config": stored(_dumped(tool))} for kind, tool in _native(parameters)
+        ]
+
+    def _form(self, definition: ToolDefinition) -> dict[str, JSON]:
+        schema, form = self._kept.get(definition.name, (None, {}))
+        description, strict = definition.description or "", definition.strict
+        same = schema is definition.parameters_json_schema
+        if same and form["description"] == description and form.get("strict") == strict:
+            return form
+        schema = definition.parameters_json_schema
+        form = {"name": definition.name, "description": description, "parameters": stored(schema)}
+        if strict is not None:
+            form["strict"] = strict
+        self._kept[definition.name] = (schema, form)
+        return form
 
 
 def _native(parameters: ModelRequestParameters) -> list[tuple[str, Any]]:
@@ -210,5 +222,5 @@ def usage(raw: RequestUsage) -> Usage | None:
         input_cache_write=raw.cache_write_tokens,
         output_visible=max(raw.output_tokens - reasoned, 0),
         output_reasoning=reasoned,
-        raw=_dumped(raw),
+        raw={name: str(count) if name == "cost" else count for name, count in vars(raw).items() if count},
     )

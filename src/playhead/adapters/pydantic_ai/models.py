@@ -68,7 +68,7 @@ class Turn:
             active.replay.check()
         try:
             self._override(asked, active)
-            request = _request(asked)
+            request = _request(asked, self.run)
         except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
             self.run.trouble(error, "reading a model request")
             return None
@@ -134,6 +134,7 @@ class Turn:
             return
         self.announce(response)
         self.step.observe(result)
+        self.run.last = (response, result.message)
         self._provider_calls(response)
 
     def _provider_calls(self, response: ModelResponse) -> None:
@@ -155,12 +156,12 @@ class Turn:
             self.step.fail(error)
 
 
-def _request(asked: Asked) -> seam.ModelRequest:
+def _request(asked: Asked, run: Run) -> seam.ModelRequest:
     system: Sequence[Any] = messages.instructions(asked.parameters)
     return seam.ModelRequest(
         messages=[*system, *asked.messages],
-        to_normal=_normal,
-        tools=messages.tools(asked.parameters),
+        to_normal=_normal(run),
+        tools=run.tool_forms.of(asked.parameters),
         tool_choice=messages.tool_choice(asked.settings, asked.parameters),
         params=messages.params(asked.settings),
         model=asked.model.model_name,
@@ -169,8 +170,16 @@ def _request(asked: Asked) -> seam.ModelRequest:
     )
 
 
-def _normal(message: Any) -> list[Any]:
-    return [message] if isinstance(message, dict) else messages.normal(message)
+def _normal(run: Run) -> Callable[[Any], list[Any]]:
+    """Reads messages of a request; the response that was just recorded has its normal form already."""
+    response, form = run.last
+
+    def read(message: Any) -> list[Any]:
+        if isinstance(message, dict):
+            return [message]
+        return [form] if message is response else messages.normal(message)
+
+    return read
 
 
 def _result(response: ModelResponse, *, streamed: bool, partial: bool) -> seam.ModelResult:
@@ -275,7 +284,7 @@ def _unasked(turn: Turn, context: ModelRequestContext, response: ModelResponse) 
         return
     asked = Asked(context.model, context.messages, context.model_settings, context.model_request_parameters)
     try:
-        request = _request(asked)
+        request = _request(asked, turn.run)
     except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
         turn.run.trouble(error, "reading a model request")
         return

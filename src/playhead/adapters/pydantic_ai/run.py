@@ -10,6 +10,7 @@ from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import RunContext
 
 from playhead.adapters.pydantic_ai import codec
+from playhead.adapters.pydantic_ai.messages import ToolForms
 from playhead.adapters.pydantic_ai.versions import version_of
 from playhead.core.canonical import NoKeyError, to_stored
 from playhead.engine import seam
@@ -32,6 +33,8 @@ class Run:
         self.recorder = recorder
         self.scope: seam.SessionScope | None = None
         self.turn: Any = None
+        self.tool_forms = ToolForms()
+        self.last: tuple[Any, Any] = (None, None)  # the newest response, and its normal form
         self.paused: set[str] = set()  # ids of calls that paused inside their tool
         self.cut: Any = None  # the turn of a stream that was cancelled, for a reason that the run tells later
         self.is_root = False

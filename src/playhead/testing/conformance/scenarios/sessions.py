@@ -38,11 +38,15 @@ def side_by_side(lab: Lab) -> None:
         assert f"seen s{number}" in str(read.session.output)
 
 
-class _BrokenStore(MemoryStore):
-    def __getattribute__(self, name: str) -> Any:
-        if name in ("sessions", "agents", "replays"):
-            raise OSError("the disk is gone")
-        return super().__getattribute__(name)
+class _BrokenSessions:
+    def __getattr__(self, name: str) -> Any:
+        raise OSError("the disk is gone")
+
+
+def _broken_store() -> MemoryStore:
+    store: Any = MemoryStore()
+    store.sessions = store.agents = _BrokenSessions()
+    return store
 
 
 @scenario("S23")
@@ -54,7 +58,7 @@ def store_fails(lab: Lab) -> None:
 
     run = lab.runner(lambda: lab.harness.build(Spec(turns=[[Call("look", {"x": 1})]], tools=[look])))
     plain = run("go")
-    recorder = Recorder(_BrokenStore(), interval=0.001)
+    recorder = Recorder(_broken_store(), interval=0.001)
     scope = seam.session("broken", inputs={"prompt": "go"}, recorder=recorder, function=True)
     with scope:
         said = run("go")
