@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 LOCK := requirements-dev.lock
 STAMP := $(VENV)/.installed
 TEST_ARGS ?=
+LINT := "ruff format --check ." "ruff check ." pyright lint-imports codespell
 
 # The stamp holds the folder that the environment was made in; an environment that was moved, copied or broken by a
 # Python upgrade is made again.
@@ -45,11 +46,9 @@ test: $(STAMP) ## Run all tests, in random order (TEST_ARGS="-k name" to choose)
 	$(BIN)/python -m pytest -n 2 $(TEST_ARGS)
 
 lint: $(STAMP) ## Check format, style, types, layers and spelling
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/pyright
-	$(BIN)/lint-imports
-	$(BIN)/codespell
+	@failed=; for step in $(LINT); do \
+	  echo "== $$step"; $(BIN)/$$step || failed="$$failed, $$step"; \
+	done; [ -z "$$failed" ] || { echo "lint: failed: $${failed#, }" >&2; exit 1; }
 
 fix: $(STAMP) ## Format, and mend what can be mended by itself
 	$(BIN)/ruff check --fix .

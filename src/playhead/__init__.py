@@ -7,59 +7,68 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from playhead.adapters.functions import agent as agent
-    from playhead.adapters.functions import gate as gate
-    from playhead.adapters.functions import session as session
-    from playhead.adapters.functions import tool as tool
-    from playhead.adapters.inline import replay as replay
-    from playhead.adapters.installation import install as install
-    from playhead.adapters.installation import uninstall as uninstall
+    from playhead.adapters.functions import agent, gate, session, tool
+    from playhead.adapters.inline import replay
+    from playhead.adapters.installation import install, uninstall
     from playhead.core.policy import (
-        ErrorCase as ErrorCase,
+        ErrorCase,
+        HistoryConfig,
+        HistoryModel,
+        InjectConfig,
+        LiveModel,
+        LLMConfig,
+        PassthroughConfig,
+        ReplayOverride,
+        StaticCase,
+        StaticConfig,
+        ToolPolicy,
     )
-    from playhead.core.policy import (
-        HistoryConfig as HistoryConfig,
-    )
-    from playhead.core.policy import (
-        HistoryModel as HistoryModel,
-    )
-    from playhead.core.policy import (
-        InjectConfig as InjectConfig,
-    )
-    from playhead.core.policy import (
-        LiveModel as LiveModel,
-    )
-    from playhead.core.policy import (
-        LLMConfig as LLMConfig,
-    )
-    from playhead.core.policy import (
-        PassthroughConfig as PassthroughConfig,
-    )
-    from playhead.core.policy import (
-        ReplayOverride as ReplayOverride,
-    )
-    from playhead.core.policy import (
-        StaticCase as StaticCase,
-    )
-    from playhead.core.policy import (
-        StaticConfig as StaticConfig,
-    )
-    from playhead.core.policy import (
-        ToolPolicy as ToolPolicy,
-    )
-    from playhead.core.requests import EvaluatorConfig as EvaluatorConfig
-    from playhead.core.requests import ReplayCreateRequest as ReplayCreateRequest
-    from playhead.core.stored import register_type as register_type
-    from playhead.engine.client import Client as Client
+    from playhead.core.requests import EvaluatorConfig, ReplayCreateRequest
+    from playhead.core.stored import register_type
+    from playhead.engine.client import Client
     from playhead.engine.client import open_client as open
-    from playhead.engine.failures import register_error as register_error
-    from playhead.engine.project import flush as flush
-    from playhead.engine.replay import ReplayResult as ReplayResult
-    from playhead.errors import MissError as MissError
-    from playhead.errors import PlayheadError as PlayheadError
-    from playhead.errors import ReplayedToolError as ReplayedToolError
-    from playhead.errors import ReplayStop as ReplayStop
-    from playhead.store.ports import SessionQuery as SessionQuery
+    from playhead.engine.failures import register_error
+    from playhead.engine.project import flush
+    from playhead.engine.replay import ReplayResult
+    from playhead.errors import MissError, PlayheadError, ReplayedToolError, ReplayStop
+    from playhead.store.ports import SessionQuery
+
+    __version__: str
+
+__all__ = [
+    "Client",
+    "ErrorCase",
+    "EvaluatorConfig",
+    "HistoryConfig",
+    "HistoryModel",
+    "InjectConfig",
+    "LLMConfig",
+    "LiveModel",
+    "MissError",
+    "PassthroughConfig",
+    "PlayheadError",
+    "ReplayCreateRequest",
+    "ReplayOverride",
+    "ReplayResult",
+    "ReplayStop",
+    "ReplayedToolError",
+    "SessionQuery",
+    "StaticCase",
+    "StaticConfig",
+    "ToolPolicy",
+    "__version__",
+    "agent",
+    "flush",
+    "gate",
+    "install",
+    "open",
+    "register_error",
+    "register_type",
+    "replay",
+    "session",
+    "tool",
+    "uninstall",
+]
 
 _HOMES = {
     "agent": "adapters.functions",
@@ -94,8 +103,6 @@ _HOMES = {
     "ReplayStop": "errors",
     "SessionQuery": "store.ports",
 }
-
-__all__ = [*_HOMES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -46,6 +46,7 @@ PUBLIC = {
 
 def test_the_public_names_are_these() -> None:
     assert set(playhead.__all__) == PUBLIC
+    assert {*playhead._HOMES, "__version__"} == PUBLIC  # pyright: ignore[reportPrivateUsage]
     assert set(dir(playhead)) >= PUBLIC
 
 
@@ -58,7 +59,7 @@ def test_every_public_name_can_be_used_and_is_described(name: str) -> None:
 
 def test_an_unknown_name_is_an_ordinary_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothere'"):
-        playhead.nothere  # noqa: B018 # pyright: ignore[reportAttributeAccessIssue]
+        getattr(playhead, "nothere")  # noqa: B009 - as a user would meet it
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
