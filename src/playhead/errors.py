@@ -26,6 +26,7 @@
          │   ├─ EgressBlockedError  a connection that the guard refused
          │   ├─ ModelAccessError    a model that could not be asked (llm policy, judge)
          │   ├─ AgentProcessError   the process of a replay that died or ran out of time
+         │   ├─ EvaluatorError      an evaluator that came to no verdict
          │   └─ ReplayedToolError   stands for a recorded exception whose class is not to be had
          └─ StoreError              the store (exit code 3)
              ├─ StoreBusyError      locked by somebody else
@@ -147,6 +148,12 @@ class ModelAccessError(LiveError):
 
 class AgentProcessError(LiveError):
     code = "agent_process"
+
+
+class EvaluatorError(LiveError):
+    """An evaluator raised, hung, ended its process or returned nothing that is a verdict."""
+
+    code = "evaluator"
 
 
 class ReplayedToolError(LiveError):

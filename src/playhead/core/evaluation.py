@@ -20,8 +20,7 @@ NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 class Evaluator:
     """One version of a registered evaluator. ``source`` is the file as it was registered, and what runs.
 
-    ``digest`` is that of the code: the file and the function in it. Code, environment and time limit make a version;
-    any change of them is a new one.
+    ``digest`` is that of the code: the file and the function in it. A change of code or settings is a new version.
     """
 
     name: str
@@ -33,6 +32,7 @@ class Evaluator:
     working_dir: str | None = None
     path: str | None = None  # the file that was read
     env: tuple[str, ...] = ()  # names passed on from the environment
+    network: bool = False  # whether it may open connections
     timeout: float | None = None  # seconds
     description: str | None = None
 

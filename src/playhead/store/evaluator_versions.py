@@ -17,7 +17,7 @@ def next_version(known: Sequence[Evaluator], evaluator: Evaluator) -> Evaluator:
 
 
 def _state(evaluator: Evaluator) -> tuple[object, ...]:
-    return evaluator.digest, evaluator.env, evaluator.timeout
+    return evaluator.digest, evaluator.env, evaluator.network, evaluator.timeout
 
 
 def chosen(name: str, version: int | None, known: Sequence[Evaluator], names: Iterable[str]) -> Evaluator:
