@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 
 import orjson
 
-from playhead.core.json_text import NoKeyError, nesting, parse_json, pointer, render
+from playhead.core.json_text import NoKeyError, has_non_finite, marshalled, nesting, parse_json, pointer, render
 from playhead.core.values import JSON, Encoded
 from playhead.errors import FormatError
 
@@ -141,6 +141,11 @@ def plain(value: JSON) -> JSON:
 
 
 def _all_finite(value: JSON) -> bool:
+    proof = marshalled(value)  # refuses `Encoded` parts, so values that hold some are walked
+    return _finite_in(value) if proof is None else not has_non_finite(proof) or _finite_in(value)
+
+
+def _finite_in(value: JSON) -> bool:
     todo: list[JSON] = [value]
     while todo:
         held: JSON = todo.pop()
@@ -319,12 +324,12 @@ def _unknown(cls: type, data: JSON, at: str) -> str | None:
         return None
     members = _by_name(cls)
     for name, held in cast("Mapping[str, JSON]", data).items():
-        here = at + pointer((name,))
         if name not in members:
-            return here
+            return at + pointer((name,))
         inner = members[name].inner
         if inner is None:
             continue
+        here = at + pointer((name,))
         items: list[tuple[str, JSON]] = [(here, held)]
         if isinstance(held, list):
             items = [(f"{here}/{index}", item) for index, item in enumerate(cast("list[JSON]", held))]

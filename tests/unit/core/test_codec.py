@@ -160,6 +160,13 @@ def test_json_comes_back_exactly(value: Any) -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_a_float_that_is_not_finite_is_tagged_and_never_null(value: float) -> None:
     assert set(decode(encode({"a": None, "b": [value]}))["b"][0]) == {"$float"}
+    mixed = {"a": Encoded(b"null", b""), "b": [value]}
+    assert encode(mixed) == b'{"a":null,"b":' + encode([value]) + b"}"
+
+
+def test_large_numbers_and_text_that_look_like_no_number_beside_null_stay() -> None:
+    value = {"a": None, "n": [1.7976931348623157e308, 2**63, "\x7f\uf0ff"], "g": "g" * 8 + "\x7f"}
+    assert decode(encode(value)) == value
 
 
 @pytest.mark.parametrize("score", [float("inf"), -float("inf"), float("nan")])
