@@ -338,6 +338,13 @@ class Session:
     project: str = "default"
 
 
+FROM_SOURCE = "import"
+"""The evaluator of verdicts that came with an imported record; they change with it."""
+
+SOURCE_METADATA = frozenset({"inputs_derived", "traces"})
+"""Metadata that says how an import read its record; it changes with it too."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """One finding of an evaluator about a session. ``passed`` None means unknown.

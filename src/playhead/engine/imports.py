@@ -19,6 +19,7 @@ from playhead.engine.import_report import ImportReport
 from playhead.engine.pricing import price
 from playhead.errors import ConflictError, FormatError, NotFoundError
 from playhead.store.content import content_digest
+from playhead.store.lookup import replacing
 from playhead.store.ports import PutResult, SessionPort, SessionQuery, Store
 
 GROUP_LIMIT = 1000
@@ -240,12 +241,12 @@ class Importing:
             )
         if stored is None:
             return _priced(assemble(plan.runs, self._options.settings, identity=plan.identity))
-        verdicts = self._sessions.verdicts(stored.id)
         runs = plan.runs
         if not plan.trace.whole:
-            runs = combined(restore(stored, self._sessions.nodes(stored.id), verdicts), plan.runs)
+            held = self._sessions.nodes(stored.id), self._sessions.verdicts(stored.id)
+            runs = combined(restore(stored, *held), plan.runs)
         made = assemble(runs, self._options.settings, identity=plan.identity, keep_id=stored.id)
-        return _carried(_priced(made), stored, verdicts)
+        return _placed_as(_priced(made), stored)
 
     def _wanted(self, session: Session) -> bool:
         options = self._options
@@ -259,13 +260,16 @@ class Importing:
         return not (early or late)
 
     def _write(self, made: Assembled, stored: Session | None) -> PutResult:
-        if stored is not None:
-            held = content_digest(stored, self._sessions.nodes(stored.id), self._sessions.verdicts(stored.id))
-            if held == content_digest(made.session, made.nodes, made.verdicts):
-                return PutResult(session_id=stored.id, result="unchanged")
-        if self._options.dry_run:
-            return PutResult(session_id=made.session.id, result="created" if stored is None else "updated")
-        return self._sessions.put(made.session, made.nodes, made.verdicts)
+        if not self._options.dry_run:
+            return self._sessions.put(made.session, made.nodes, made.verdicts)
+        if stored is None:
+            return PutResult(session_id=made.session.id, result="created")
+        verdicts = self._sessions.verdicts(stored.id)
+        would_be = replacing(stored, verdicts, made.session, made.verdicts)
+        same = content_digest(stored, self._sessions.nodes(stored.id), verdicts) == content_digest(
+            would_be.session, made.nodes, would_be.verdicts
+        )
+        return PutResult(session_id=stored.id, result="unchanged" if same else "updated")
 
     def _count(self, format: str, put: PutResult, tally: Tally, notes: Iterable[Note]) -> None:
         """A session that one import writes twice (its records came far apart) counts once, as it ended up."""
@@ -298,30 +302,13 @@ def _priced_node(node: Node) -> Node:
     return node if cost is None else replace(node, model=replace(model, cost=cost))
 
 
-def _carried(made: Assembled, stored: Session, verdicts: Sequence[Verdict]) -> Assembled:
-    """What people added to the stored session stays: tags, metadata, other evaluators' verdicts.
-
-    A session keeps the place where it was first found, as long as it has the same identity.
-    """
-    session = made.session
-    tags = stored.tags + tuple(t for t in session.tags if t not in stored.tags)
-    imported = session.imported
-    if imported is not None and stored.imported is not None and imported.external_id == stored.imported.external_id:
-        imported = replace(imported, file=stored.imported.file, position=stored.imported.position)
-    own = {(v.evaluator, v.name) for v in made.verdicts}
-    return replace(
-        made,
-        session=replace(
-            session, tags=tags, metadata={**_added(stored, session), **session.metadata}, imported=imported,
-            revision=stored.revision,
-        ),
-        verdicts=made.verdicts + tuple(v for v in verdicts if (v.evaluator, v.name) not in own),
-    )  # fmt: skip
-
-
-def _added(stored: Session, session: Session) -> dict[str, object]:
-    gone = {"inputs_derived", "traces"} - set(session.metadata)
-    return {k: v for k, v in stored.metadata.items() if k not in gone}
+def _placed_as(made: Assembled, stored: Session) -> Assembled:
+    """A session keeps the place where it was first found, as long as it has the same identity."""
+    imported, known = made.session.imported, stored.imported
+    if imported is None or known is None or imported.external_id != known.external_id:
+        return made
+    imported = replace(imported, file=known.file, position=known.position)
+    return replace(made, session=replace(made.session, imported=imported))
 
 
 def _external(plan: Plan | NativePlan) -> str:

@@ -8,7 +8,7 @@ from playhead.core.assemble.records import RecordError, Trace
 from playhead.core.assemble.shapes import is_list, is_object
 from playhead.core.assemble.transcript import read_messages, transcript_records
 from playhead.core.protocol.parts import stored
-from playhead.core.values import JSON, Verdict
+from playhead.core.values import FROM_SOURCE, JSON, Verdict
 from playhead.engine.documents import Document
 from playhead.engine.imports import PlainReader, Plan, Planned
 
@@ -67,4 +67,4 @@ def _verdicts(run: Mapping[str, Any]) -> tuple[Verdict, ...]:
     reward = run.get("reward")
     if isinstance(reward, bool) or not isinstance(reward, int | float):
         return ()
-    return (Verdict(name="reward", score=float(reward), passed=reward >= 1, evaluator="import"),)
+    return (Verdict(name="reward", score=float(reward), passed=reward >= 1, evaluator=FROM_SOURCE),)

@@ -6,7 +6,7 @@ A head is of bounded size and answers every listing. Payloads hold everything el
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from playhead.core.codec import FORMAT, dump, encode, load
 from playhead.core.values import JSON, Node, Session, Verdict
@@ -63,9 +63,45 @@ def node_of(head: dict[str, JSON], payload: Mapping[str, JSON] | None, *, format
 
 def content_digest(session: Session, nodes: Sequence[Node], verdicts: Sequence[Verdict]) -> str:
     """Equal for equal content: nothing that says how often or by whom it was stored."""
+    messages = _Messages()
     whole = [
         dump(replace(session, revision=1, owner=None)),
-        [dump(node) for node in sorted(nodes, key=lambda n: (n.seq, n.id))],
+        [messages.named_in(dump(node)) for node in sorted(nodes, key=lambda n: (n.seq, n.id))],
         sorted((dump(verdict) for verdict in verdicts), key=lambda v: (v.get("evaluator") or "", v["name"])),
     ]
-    return hashlib.sha256(encode(whole, sort_keys=True)).hexdigest()
+    return _VERSION + hashlib.sha256(encode(whole, sort_keys=True)).hexdigest()
+
+
+def is_current(digest: str | None) -> bool:
+    """Whether a stored digest may be compared with one that is made today."""
+    return digest is not None and digest.startswith(_VERSION)
+
+
+_VERSION = "2:"
+
+
+class _Messages:
+    """Messages by their digest: the requests of a session repeat them, so each is read once."""
+
+    def __init__(self) -> None:
+        self._digests: dict[int, str] = {}  # by identity, which holds while `_kept` keeps the messages alive
+        self._kept: list[JSON] = []
+
+    def named_in(self, node: dict[str, JSON]) -> dict[str, JSON]:
+        """A dumped node in which the digest of each message of the request stands for it."""
+        inputs = node.get("inputs")
+        if "model" not in node or not isinstance(inputs, dict):
+            return node
+        request = cast("dict[str, JSON]", inputs)
+        messages = request.get("messages")
+        if isinstance(messages, list | tuple):
+            node["inputs"] = {**request, "messages": [self._digest(m) for m in cast("Sequence[JSON]", messages)]}
+        return node
+
+    def _digest(self, message: JSON) -> str:
+        found = self._digests.get(id(message))
+        if found is None:
+            found = hashlib.sha256(encode(message, sort_keys=True)).hexdigest()
+            self._digests[id(message)] = found
+            self._kept.append(message)
+        return found

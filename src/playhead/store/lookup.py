@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 from playhead.core.codec import decode, dump, encode
 from playhead.core.values import (
+    FROM_SOURCE,
     JSON,
+    SOURCE_METADATA,
     AgentVersion,
     Node,
     NodeKind,
@@ -16,6 +18,7 @@ from playhead.core.values import (
     OutcomeKind,
     Session,
     SessionStatus,
+    Verdict,
 )
 from playhead.errors import AmbiguousIdError, ConflictError, NotFoundError, UsageError
 from playhead.store.ports import PutResult, SessionQuery
@@ -144,6 +147,27 @@ def merged(stored: Session, final: Session) -> Session:
     """The final state of a session. Tags and metadata that others gave it while it ran stay."""
     tags = final.tags + tuple(tag for tag in stored.tags if tag not in final.tags)
     return replace(final, tags=tags, metadata={**stored.metadata, **final.metadata})
+
+
+class Replacing(NamedTuple):
+    session: Session
+    verdicts: tuple[Verdict, ...]
+
+
+def replacing(
+    stored: Session, stored_verdicts: Iterable[Verdict], new: Session, verdicts: Iterable[Verdict]
+) -> Replacing:
+    """What a put over a stored session stores: the new one with what people and evaluators added to the old one.
+
+    Tags of both; metadata of both, the new one's where both have a member; the new verdicts, and the stored ones of
+    other evaluators than the source.
+    """
+    tags = stored.tags + tuple(tag for tag in new.tags if tag not in stored.tags)
+    added = {name: value for name, value in stored.metadata.items() if name not in SOURCE_METADATA}
+    given = tuple(verdicts)
+    own = {(verdict.evaluator, verdict.name) for verdict in given}
+    kept = tuple(v for v in stored_verdicts if v.evaluator != FROM_SOURCE and (v.evaluator, v.name) not in own)
+    return Replacing(replace(new, tags=tags, metadata={**added, **new.metadata}), given + kept)
 
 
 def updated(

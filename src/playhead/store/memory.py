@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from playhead.core.codec import decode, dump, encode, load
-from playhead.core.values import JSON, AgentVersion, Node, Origin, Replay, Session, SessionStatus, Verdict
+from playhead.core.values import JSON, AgentVersion, Imported, Node, Origin, Replay, Session, SessionStatus, Verdict
 from playhead.errors import ConflictError, NotFoundError, UsageError
 from playhead.store import lookup
 from playhead.store.content import content_digest, node_of, split
@@ -41,9 +41,10 @@ def _thaw(cls: type[T], text: bytes) -> T:
 
 @dataclass(slots=True)
 class _Held:
-    """One session: nodes as (seq, head, payload) by id."""
+    """One session: nodes as (seq, head, payload) by id. ``shown`` is for reading only and never handed out."""
 
     session: bytes
+    shown: Session
     nodes: dict[str, tuple[int, bytes, bytes]] = field(default_factory=dict[str, tuple[int, bytes, bytes]])
     verdicts: dict[tuple[str | None, str], bytes] = field(default_factory=dict[tuple[str | None, str], bytes])
     digest: str | None = None
@@ -53,10 +54,12 @@ class MemorySessions:
     def __init__(self, lock: threading.RLock) -> None:
         self._lock = lock
         self._held: dict[str, _Held] = {}
+        self._external: dict[tuple[str, str, str], set[str]] = {}
 
     def begin(self, session: Session) -> None:
         with self._lock:
-            self._held.setdefault(session.id, _Held(_freeze(session)))
+            if session.id not in self._held:
+                self._set(session)
 
     def append(self, session_id: str, nodes: Sequence[Node]) -> None:
         with self._lock:
@@ -65,11 +68,12 @@ class MemorySessions:
                 if node.session_id != session_id:
                     raise UsageError(f"node {node.id!r} belongs to session {node.session_id!r}, not {session_id!r}")
             held.nodes.update((node.id, _frozen_node(node)) for node in nodes)
+            held.digest = None
 
     def finish(self, session: Session) -> None:
         with self._lock:
-            held = self._held.setdefault(session.id, _Held(_freeze(session)))
-            held.session = _freeze(lookup.merged(_thaw(Session, held.session), session))
+            held = self._held.get(session.id)
+            self._set(session if held is None else lookup.merged(held.shown, session))
 
     def put(
         self, session: Session, nodes: Sequence[Node], verdicts: Sequence[Verdict] = (), *, on_exists: str = "replace"
@@ -78,14 +82,18 @@ class MemorySessions:
         with self._lock:
             known = self._held.get(session.id)
             if known is not None:
+                stored = self.get(session.id)
+                session, verdicts = lookup.replacing(stored, self.verdicts(session.id), session, verdicts)
+                digest = content_digest(session, nodes, verdicts)
                 kept = lookup.kept(session.id, on_exists, equal=lambda: self._digest(session.id) == digest)
                 if kept is not None:
                     return kept
-                session = replace(session, revision=_thaw(Session, known.session).revision + 1)
-            held = _Held(_freeze(session), digest=digest)
+                session = replace(session, revision=stored.revision + 1)
+                self._drop(session.id)
+            held = self._set(session)
+            held.digest = digest
             held.nodes.update((node.id, _frozen_node(node)) for node in nodes)
             held.verdicts.update(((v.evaluator, v.name), _freeze(v)) for v in verdicts)
-            self._held[session.id] = held
             return PutResult(session_id=session.id, result="created" if known is None else "updated")
 
     def get(self, session_id: str) -> Session:
@@ -106,8 +114,8 @@ class MemorySessions:
 
     def find(self, query: SessionQuery, *, limit: int = 50, cursor: str | None = None) -> Page:
         with self._lock:
-            found = self._matching(query)
-        return _page(found, _session_place, limit, cursor, query.oldest_first)
+            page = _page(self._matching(query), _session_place, limit, cursor, query.oldest_first)
+            return replace(page, items=tuple(self.get(session.id) for session in page.items))
 
     def count(self, query: SessionQuery) -> int:
         with self._lock:
@@ -131,24 +139,17 @@ class MemorySessions:
         metadata: Mapping[str, JSON] | None = None,
     ) -> Session:
         with self._lock:
-            held = self._get(session_id)
-            session = lookup.updated(_thaw(Session, held.session), status, add_tags, remove_tags, metadata)
-            held.session = _freeze(session)
-            return _thaw(Session, held.session)
+            session = lookup.updated(self._get(session_id).shown, status, add_tags, remove_tags, metadata)
+            return _thaw(Session, self._set(session).session)
 
     def delete(self, session_id: str) -> None:
         with self._lock:
-            self._get(session_id)
-            del self._held[session_id]
+            self._drop(session_id)
 
     def by_external(self, format: str, instance: str, external_id: str) -> Session | None:
-        wanted = (format, instance, external_id)
         with self._lock:
-            for session in self._matching(SessionQuery()):
-                origin = session.imported
-                if origin is not None and (origin.format, origin.instance, origin.external_id) == wanted:
-                    return session
-        return None
+            found = [self._held[id].shown for id in self._external.get((format, instance, external_id), ())]
+            return self.get(max(found, key=_session_place).id) if found else None
 
     def newest_calls(
         self, tool: str, *, agent: str | None = None, session_ids: Sequence[str] | None = None
@@ -166,10 +167,11 @@ class MemorySessions:
         self, session_id: str, verdicts: Sequence[Verdict], *, instead_of: Sequence[str] = ()
     ) -> None:  # fmt: skip
         with self._lock:
-            held = self._get(session_id).verdicts
-            for place in [place for place in held if place[0] in instead_of]:
-                del held[place]
-            held.update(((v.evaluator, v.name), _freeze(v)) for v in verdicts)
+            held = self._get(session_id)
+            for place in [place for place in held.verdicts if place[0] in instead_of]:
+                del held.verdicts[place]
+            held.verdicts.update(((v.evaluator, v.name), _freeze(v)) for v in verdicts)
+            held.digest = None
 
     def verdicts(self, session_id: str) -> list[Verdict]:
         with self._lock:
@@ -181,13 +183,35 @@ class MemorySessions:
             raise NotFoundError(f"no session {session_id!r}")
         return held
 
+    def _set(self, session: Session) -> _Held:
+        """Keeps the state of a session, new or not."""
+        text = _freeze(session)
+        shown = _thaw(Session, text)
+        held = self._held.get(session.id)
+        if held is None:
+            held = self._held[session.id] = _Held(text, shown)
+        else:
+            self._forget_external(held.shown)
+            held.session, held.shown, held.digest = text, shown, None
+        if shown.imported is not None:
+            self._external.setdefault(_external(shown.imported), set()).add(shown.id)
+        return held
+
+    def _drop(self, session_id: str) -> None:
+        self._forget_external(self._get(session_id).shown)
+        del self._held[session_id]
+
+    def _forget_external(self, shown: Session) -> None:
+        if shown.imported is not None:
+            self._external[_external(shown.imported)].discard(shown.id)
+
     def _digest(self, session_id: str) -> str:
         held = self._held[session_id]
         return held.digest or content_digest(self.get(session_id), self.nodes(session_id), self.verdicts(session_id))
 
     def _matching(self, query: SessionQuery) -> list[Session]:
-        sessions = [_thaw(Session, held.session) for held in self._held.values()]
-        found = [session for session in sessions if lookup.fits(session, query)]
+        """Sessions as they are kept: only to be looked at."""
+        found = [held.shown for held in self._held.values() if lookup.fits(held.shown, query)]
         return sorted(found, key=lambda s: (s.started_at, s.id), reverse=not query.oldest_first)
 
 
@@ -317,6 +341,10 @@ def _frozen_node(node: Node) -> tuple[int, bytes, bytes]:
 def _thawed_node(row: tuple[int, bytes, bytes], payloads: bool) -> Node:
     _, head, payload = row
     return node_of(decode(head), decode(payload) if payloads else None)
+
+
+def _external(imported: Imported) -> tuple[str, str, str]:
+    return (imported.format, imported.instance, imported.external_id)
 
 
 def _session_place(session: Session) -> lookup.Place:

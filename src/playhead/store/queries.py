@@ -8,7 +8,7 @@ from playhead.store import lookup
 from playhead.store.ports import SessionQuery
 
 SESSION = "SELECT format, doc FROM sessions WHERE id = ?"
-SESSION_STATE = "SELECT pk, epoch, agent, origin FROM sessions WHERE id = ?"
+SESSION_STATE = "SELECT pk, epoch, agent, origin, digest FROM sessions WHERE id = ?"
 ADD_SESSION = """
     INSERT INTO sessions (id, agent, agent_version, project, origin, status, started_at, conversation, baseline_id,
         external_format, external_instance, external_id, revision, metadata, format, doc)
@@ -20,7 +20,7 @@ SET_SESSION = """
     UPDATE sessions SET agent = :agent, agent_version = :agent_version, project = :project, origin = :origin,
         status = :status, started_at = :started_at, conversation = :conversation, baseline_id = :baseline_id,
         external_format = :external_format, external_instance = :external_instance, external_id = :external_id,
-        revision = :revision, metadata = :metadata, format = :format, doc = :doc
+        revision = :revision, metadata = :metadata, format = :format, doc = :doc, digest = NULL
     WHERE pk = :pk
 """
 BY_EXTERNAL = """

@@ -27,6 +27,7 @@ class State(NamedTuple):
     epoch: int
     agent: str
     origin: str
+    digest: str | None
 
 
 class StreamEnd(NamedTuple):
@@ -85,6 +86,12 @@ def set_session(c: sqlite3.Connection, pk: int, changed: Session) -> None:
     c.execute(queries.SET_SESSION, {**_columns(changed), "pk": pk})
     c.execute("DELETE FROM session_tags WHERE session = ?", (pk,))
     _set_tags(c, pk, changed.tags)
+
+
+def forget_digest(c: sqlite3.Connection, of: State) -> None:
+    """The content is no longer the one that a put stored."""
+    if of.digest is not None:
+        c.execute("UPDATE sessions SET digest = NULL WHERE pk = ?", (of.pk,))
 
 
 def delete_session(c: sqlite3.Connection, session_id: str) -> None:

@@ -11,7 +11,7 @@ from playhead.errors import NotFoundError, UsageError
 from playhead.store import lookup, queries
 from playhead.store import sqlite_rows as rows
 from playhead.store.connection import Connections
-from playhead.store.content import content_digest
+from playhead.store.content import content_digest, is_current
 from playhead.store.history import newest_calls
 from playhead.store.ports import Page, PutResult, SessionQuery
 from playhead.store.queries import column_text
@@ -56,6 +56,7 @@ class SqliteSessions:
                     return
                 end = rows.add_segment(c, state.pk, segment)
                 rows.add_calls(c, state, nodes)
+                rows.forget_digest(c, state)
             stream.mark = (state.pk, state.epoch)
             learn(stream.known, segment, end.message, end.list)
 
@@ -77,9 +78,12 @@ class SqliteSessions:
         with self._connections.writing() as c:
             row = c.execute("SELECT revision, digest FROM sessions WHERE id = ?", (column_text(session.id),)).fetchone()
             if row is not None:
-                kept = lookup.kept(
-                    session.id, on_exists, equal=lambda: (row[1] or _stored_digest(c, session.id)) == digest
-                )
+                given = lookup.Replacing(session, tuple(verdicts))
+                stored = rows.session(c, session.id), rows.verdicts(c, session.id)
+                session, verdicts = made = lookup.replacing(*stored, session, verdicts)
+                if made != given:
+                    digest = content_digest(session, nodes, verdicts)
+                kept = lookup.kept(session.id, on_exists, equal=lambda: _digest(c, session.id, row[1]) == digest)
                 if kept is not None:
                     return kept
                 rows.delete_session(c, session.id)
@@ -115,10 +119,11 @@ class SqliteSessions:
         self, session_id: str, verdicts: Sequence[Verdict], *, instead_of: Sequence[str] = ()
     ) -> None:  # fmt: skip
         with self._connections.writing() as c:
-            pk = rows.state(c, session_id).pk
+            state = rows.state(c, session_id)
             for evaluator in instead_of:
-                c.execute(queries.DROP_VERDICTS, (pk, column_text(evaluator)))
-            rows.add_verdicts(c, pk, verdicts)
+                c.execute(queries.DROP_VERDICTS, (state.pk, column_text(evaluator)))
+            rows.add_verdicts(c, state.pk, verdicts)
+            rows.forget_digest(c, state)
 
     # Reading
 
@@ -207,5 +212,8 @@ class SqliteSessions:
             return marks, merge(rows.stored(c, pk), rows.fetch(c))
 
 
-def _stored_digest(c: sqlite3.Connection, session_id: str) -> str:
+def _digest(c: sqlite3.Connection, session_id: str, known: str | None) -> str:
+    """The digest of what is stored; ``known`` is the one that its put left, unless something changed since."""
+    if known is not None and is_current(known):
+        return known
     return content_digest(rows.session(c, session_id), rows.nodes(c, session_id), rows.verdicts(c, session_id))

@@ -7,7 +7,19 @@ from dataclasses import replace
 
 from playhead.core.assemble.records import Captured, ModelFacts, Record, ToolFacts, Trace
 from playhead.core.assemble.shapes import is_object
-from playhead.core.values import JSON, Cost, ErrorInfo, Mark, Node, NodeKind, OutcomeKind, Session, Verdict
+from playhead.core.values import (
+    FROM_SOURCE,
+    JSON,
+    SOURCE_METADATA,
+    Cost,
+    ErrorInfo,
+    Mark,
+    Node,
+    NodeKind,
+    OutcomeKind,
+    Session,
+    Verdict,
+)
 
 
 def restore(
@@ -29,8 +41,8 @@ def restore(
                 external_id=name or origin.external_id,
                 name=session.name,
                 tags=session.tags,
-                metadata={k: v for k, v in session.metadata.items() if k not in ("inputs_derived", "traces")},
-                verdicts=tuple(v for v in verdicts if v.evaluator == "import"),
+                metadata={k: v for k, v in session.metadata.items() if k not in SOURCE_METADATA},
+                verdicts=tuple(v for v in verdicts if v.evaluator == FROM_SOURCE),
                 warnings=session.warnings,
                 file=origin.file,
                 position=origin.position,

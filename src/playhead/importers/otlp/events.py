@@ -10,7 +10,7 @@ from playhead.core.assemble.spelling import token
 from playhead.core.assemble.transcript import messages_in
 from playhead.core.assemble.usage import GENAI, counted
 from playhead.core.protocol.parts import finish
-from playhead.core.values import JSON, NodeKind, Verdict
+from playhead.core.values import FROM_SOURCE, JSON, NodeKind, Verdict
 from playhead.importers.otlp.genai import conversation, model_facts
 from playhead.importers.otlp.wire import Log
 
@@ -104,5 +104,5 @@ def read_verdict(log: Log) -> Verdict | None:
         score=score if isinstance(score, int | float) else None,
         label=str(label) if label is not None else None,
         explanation=str(why) if why is not None else None,
-        evaluator="import",
+        evaluator=FROM_SOURCE,
     )

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from playhead.core.values import (
+    FROM_SOURCE,
     AgentVersion,
     Conversation,
     ErrorInfo,
@@ -47,6 +48,43 @@ class Putting:
         assert store.sessions.put(a_session(), [tool_call(session_id(1), 0)]).result == "unchanged"
         assert store.sessions.put(a_session(), [tool_call(session_id(1), 0, value=1)]).result == "updated"
 
+    def test_what_others_added_survives_the_same_content_and_new_content(self, store: Store) -> None:
+        own = Verdict(name="reward", score=1.0, evaluator=FROM_SOURCE)
+        session = a_session(tags=("source",), metadata={"task": 1, "traces": ["a", "b"]})
+        store.sessions.put(session, [tool_call(session.id, 0)], [own])
+        store.sessions.update(session.id, add_tags=["mine"], metadata={"note": "good"})
+        store.sessions.add_verdicts(session.id, [Verdict(name="judged", passed=True, evaluator="me@1")])
+        assert store.sessions.put(session, [tool_call(session.id, 0)], [own]).result == "unchanged"
+        newer = a_session(tags=("source", "new"), metadata={"task": 2})
+        assert store.sessions.put(newer, [tool_call(session.id, 0, value="new")]).result == "updated"
+        found = store.sessions.get(session.id)
+        assert found.tags == ("source", "mine", "new")
+        assert found.metadata == {"task": 2, "note": "good"}, "what the import said about itself went with it"
+        assert [v.name for v in store.sessions.verdicts(session.id)] == ["judged"]
+        assert store.sessions.count(SessionQuery(tags=("mine", "new"))) == 1
+
+    @pytest.mark.parametrize("change", ["status", "member", "tag", "verdict", "node"])
+    def test_a_change_of_what_was_put_is_seen_by_the_next_put(self, store: Store, change: str) -> None:
+        own = Verdict(name="reward", score=1.0, evaluator=FROM_SOURCE)
+        session = a_session(status=SessionStatus.COMPLETED, tags=("t",), metadata={"task": 1})
+        nodes = [tool_call(session.id, 0)]
+        store.sessions.put(session, nodes, [own])
+        if change == "status":
+            store.sessions.update(session.id, status=SessionStatus.ABANDONED)
+        elif change == "member":
+            store.sessions.update(session.id, metadata={"task": 7})
+        elif change == "tag":
+            store.sessions.update(session.id, remove_tags=["t"])
+        elif change == "verdict":
+            store.sessions.add_verdicts(session.id, [replace(own, score=0.0)])
+        else:
+            store.sessions.append(session.id, [tool_call(session.id, 0, value="changed")])
+        assert store.sessions.put(session, nodes, [own]).result == "updated"
+        assert store.sessions.get(session.id) == replace(session, revision=2)
+        assert store.sessions.nodes(session.id) == nodes
+        assert store.sessions.verdicts(session.id) == [own]
+        assert store.sessions.put(session, nodes, [own]).result == "unchanged"
+
     def test_one_and_one_point_zero_are_other_content(self, store: Store) -> None:
         store.sessions.put(a_session(inputs=1), [])
         assert store.sessions.put(a_session(inputs=1.0), []).result == "updated"
@@ -67,6 +105,13 @@ class Putting:
         assert found is not None
         assert found.id == session_id(1)
         assert store.sessions.by_external("f", "other", "x") is None
+        store.sessions.put(a_session(2, imported=imported), [])
+        newest = store.sessions.by_external("f", "i", "x")
+        assert newest is not None
+        assert newest.id == session_id(2)
+        store.sessions.put(a_session(2, imported=replace(imported, external_id="y")), [])
+        store.sessions.delete(session_id(1))
+        assert store.sessions.by_external("f", "i", "x") is None
 
 
 class Finding:
