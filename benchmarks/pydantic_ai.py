@@ -109,13 +109,13 @@ def parts(recorder: Recorder) -> None:
     for _ in range(ROUNDS):
         spent(agent(Playhead(recorder=recorder)))
         recorder.flush()
-    print(
-        f"model call: {begin.median + answered.median:6.1f} us (request {begin.median:.1f}, response {answered.median:.1f})"
-    )
-    tool = about.median + returned.median + opened.median
-    print(
-        f"tool call:  {tool:6.1f} us (definition {about.median:.1f}, step {opened.median:.1f}, result {returned.median:.1f})"
-    )
+    report("model call", request=begin, response=answered)
+    report("tool call", definition=about, step=opened, result=returned)
+
+
+def report(name: str, **timed: Timed) -> None:
+    detail = ", ".join(f"{part} {times.median:.1f}" for part, times in timed.items())
+    print(f"{name}: {sum(times.median for times in timed.values()):.1f} us ({detail})")
 
 
 def whole(recorder: Recorder) -> None:
@@ -125,9 +125,7 @@ def whole(recorder: Recorder) -> None:
         pairs.append((spent(empty), spent(recorded)))
         recorder.flush()
     base, ours = (min(side) for side in zip(*pairs, strict=True))
-    print(
-        f"run of {TURNS} turns: {base * 1000:.1f} ms with empty hooks, {ours * 1000:.1f} ms recorded, {ours / base:.3f} x"
-    )
+    print(f"run of {TURNS} turns: {base * 1e3:.1f} ms, recorded {ours * 1e3:.1f} ms, {ours / base:.3f} x")
 
 
 def main() -> None:

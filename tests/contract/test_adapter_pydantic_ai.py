@@ -25,6 +25,7 @@ from pydantic_ai.tools import Tool
 from pydantic_ai.usage import RequestUsage
 
 from playhead.adapters import pydantic_ai as adapter
+from playhead.adapters.pydantic_ai.versions import CAPABILITIES
 from playhead.testing.conformance.adapter import (
     AdapterHarness,
     Entry,
@@ -34,6 +35,7 @@ from playhead.testing.conformance.adapter import (
     Retry,
     Scenario,
     Spec,
+    measure,
     scenarios,
 )
 
@@ -280,3 +282,27 @@ def test_scenario(harness: PydanticAIHarness, scenario: Scenario) -> None:
         pytest.skip(str(reason))
     finally:
         lab.bench.close()
+
+
+def test_agent_versions_say_what_was_measured(harness: PydanticAIHarness) -> None:
+    measured = measure(harness, only=["S2", "S11", "S12", "S14", "S15"])
+
+    assert measured["reasons"] == {}
+    assert {name: measured[name] for name in CAPABILITIES} == CAPABILITIES
+
+
+class Forgetful(PydanticAIHarness):
+    """An adapter that records nothing."""
+
+    def build(self, spec: Spec, **more: Any) -> Agent[Any, Any]:
+        adapter.uninstall()
+        return super().build(spec, **more)
+
+
+def test_an_adapter_that_does_nothing_is_found_out(harness: PydanticAIHarness) -> None:
+    measured = measure(Forgetful(), only=["S2", "S10", "S14", "S15", "S18"])
+
+    assert measured["scenarios"]["S2"] == "unsupported"
+    assert measured["tool_policies"] is False
+    assert measured["model_history"] is False
+    assert measured["overrides"]["system_prompt"] is False

@@ -190,7 +190,7 @@ def encode_response(response: m.ModelResponse) -> Native:
 
 def _members(value: Any) -> dict[str, Any]:
     """What an instance of a dataclass holds; what is not set is left out."""
-    held: dict[str, Any] = vars(value)
+    held: dict[str, Any] = value.__dict__
     return {name: member for name, member in held.items() if member is not None}
 
 

@@ -1,12 +1,21 @@
 """Finding an agent object again: which module holds it, under which name."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from weakref import finalize, ref
 
-from playhead.core.values import AgentVersion
+from playhead.core.values import JSON, AgentVersion
 from playhead.engine.version import CodeVersion, entry_point
+
+CAPABILITIES: dict[str, JSON] = {
+    "adapter": "pydantic_ai",
+    "tool_policies": True,
+    "overrides": {"model": True, "system_prompt": True, "prompt": True, "model_params": True},
+    "model_history": True,
+}
+"""What the conformance suite measures; a test holds this against it."""
 
 
 class FoundByName:
@@ -16,7 +25,7 @@ class FoundByName:
         self._agent = ref(agent)
 
     def capture(self, agent: str) -> AgentVersion:
-        return _find(self._agent()).capture(agent)
+        return replace(_find(self._agent()).capture(agent), capabilities=dict(CAPABILITIES))
 
 
 def _find(agent: Any) -> CodeVersion:

@@ -239,9 +239,17 @@ _POLICIES = {"history": "S2", "static": "S12", "passthrough": "S11", "llm": "S12
 _OVERRIDES = {name: f"S14-{name}" for name in ("model", "system_prompt", "prompt", "model_params")}
 
 
-def measure(harness: AdapterHarness, *, framework: Mapping[str, JSON] | None = None) -> dict[str, JSON]:
-    """What the adapter can do, in the form that an agent version keeps as its capabilities."""
-    found = {finding.scenario: finding for finding in (run_scenario(harness, s) for s in scenarios())}
+def measure(
+    harness: AdapterHarness, *, framework: Mapping[str, JSON] | None = None, only: Sequence[str] | None = None
+) -> dict[str, JSON]:
+    """What the adapter can do, in the form that an agent version keeps as its capabilities.
+
+    Args:
+        framework: name and version of the framework, kept with the result.
+        only: families of scenarios to run (``S14``); what was not run counts as not there.
+    """
+    chosen = [s for s in scenarios() if only is None or s.id.partition("-")[0] in only]
+    found = {finding.scenario: finding for finding in (run_scenario(harness, s) for s in chosen)}
 
     def all_of(prefix: str) -> bool:
         """Whether the scenario and everything that refines it is supported, as far as the framework has it."""
