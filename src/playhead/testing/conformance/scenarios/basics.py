@@ -4,7 +4,8 @@ import asyncio
 import contextvars
 import threading
 
-from playhead.testing.conformance.adapter import Call, Lab, NotApplicable, Spec
+from playhead.testing.conformance.bench import NotApplicable
+from playhead.testing.conformance.harness import Call, Lab, Spec
 from playhead.testing.conformance.scenarios.registry import scenario
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from playhead.core.policy import HistoryModel, ReplayOverride
 from playhead.core.values import ReplayStatus
-from playhead.testing.conformance.adapter import Call, Lab, Spec
+from playhead.testing.conformance.harness import Call, Lab, Spec
 from playhead.testing.conformance.scenarios.registry import scenario
 
 

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from playhead.core.values import NodeKind, OutcomeKind, ReplayStatus
-from playhead.testing.conformance.adapter import Call, Lab, Spec, finish
+from playhead.testing.conformance.harness import Call, Lab, Spec, finish
 from playhead.testing.conformance.scenarios.registry import scenario
 
 

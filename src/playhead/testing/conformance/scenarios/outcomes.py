@@ -5,7 +5,7 @@ from typing import Any
 
 from playhead.core.values import OutcomeKind
 from playhead.engine import seam
-from playhead.testing.conformance.adapter import Call, Lab, Refused, Retry, Spec
+from playhead.testing.conformance.harness import Call, Lab, Refused, Retry, Spec
 from playhead.testing.conformance.scenarios.registry import scenario
 
 VALUES: list[Any] = [

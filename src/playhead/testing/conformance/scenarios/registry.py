@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from playhead.testing.conformance.adapter import Lab, Scenario
+from playhead.testing.conformance.harness import Lab, Scenario
 
 ALL: list[Scenario] = []
 

@@ -8,7 +8,7 @@ from playhead.core.values import Usage
 from playhead.engine import seam
 from playhead.engine.recorder import Recorder
 from playhead.store.memory import MemoryStore
-from playhead.testing.conformance.adapter import Call, Lab, Spec, finish
+from playhead.testing.conformance.harness import Call, Lab, Spec, finish
 from playhead.testing.conformance.scenarios.registry import scenario
 
 

@@ -4,7 +4,8 @@ import asyncio
 from typing import Any
 
 from playhead.core.values import NodeStatus, ReplayStatus, SessionStatus
-from playhead.testing.conformance.adapter import Call, Lab, NotApplicable, Spec, finish
+from playhead.testing.conformance.bench import NotApplicable
+from playhead.testing.conformance.harness import Call, Lab, Spec, finish
 from playhead.testing.conformance.scenarios.registry import scenario
 
 
