@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+import playhead
 from playhead.engine import isolation, isolation_tunnel
+from playhead.engine.entry import load
 from playhead.engine.isolation import Isolation, tunnelled
 from playhead.engine.isolation_tunnel import Tunnel
 
@@ -202,6 +204,38 @@ def test_refused_hosts_are_named_to_the_parent_and_to_the_child(models_by_name: 
     assert said["again"] == []
 
 
+AGENT = """
+import openai, playhead
+
+@playhead.agent("asker")
+def run(prompt: str) -> str:
+    client = openai.OpenAI(max_retries=0)
+    reply = client.chat.completions.create(model="m", messages=[{"role": "user", "content": prompt}])
+    return reply.choices[0].message.content
+"""
+
+
+def test_a_replay_asks_a_live_model_at_a_base_url_of_this_machine(
+    project: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("namespace", monkeypatch)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.port}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    (project / "agent_under_test.py").write_text(AGENT)
+    playhead.install()
+    try:
+        load(f"{project / 'agent_under_test.py'}:run")("hi")
+        playhead.flush()
+        with playhead.open() as client:
+            plan = client.replays.plan(playhead.ReplayCreateRequest(baseline_session_id="last"))
+            done = client.replays.run(client.replays.create(plan)[0], plan)
+    finally:
+        playhead.uninstall()
+    assert (done.error, done.guard) == (None, "namespace + python")
+    assert [row.detail for row in done.ledger if row.kind == "egress"] == []
+    assert server.asked == ["/v1/chat/completions"] * 2
+
+
 def test_without_allowed_hosts_there_is_no_tunnel() -> None:
     with tunnelled(Isolation(mode="best")) as policy:
         assert policy.descriptors == ()
@@ -264,3 +298,18 @@ def test_a_launched_program_sees_its_name_arguments_folder_and_environment(tmp_p
     assert words[:3] == ["zero", "one", str(tmp_path)]
     names = {word.partition("=")[0] for word in words[3:]}
     assert names - {"PWD", "_", "SHLVL", "OLDPWD"} == {"PATH", "ONLY"}
+
+
+@pytest.mark.parametrize("level", ["namespace", "bwrap", "landlock"])
+def test_a_launched_program_tells_the_level_it_reached(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    need(level, monkeypatch)
+    child = isolation.launch(["true"], policy=Isolation(mode="require"))
+    assert str(child.level).split(" (")[0] == level
+    assert child.wait() == 0
+
+
+def test_a_program_without_a_guard_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "_why_not", lambda _: "switched off")
+    child = isolation.launch(["true"], policy=Isolation(mode="best"))
+    assert str(child.level) == "none (namespace: switched off; bwrap: switched off; landlock: switched off)"
+    assert child.wait() == 0

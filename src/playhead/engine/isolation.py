@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import weakref
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -20,7 +21,7 @@ from typing import IO, Any, Literal, cast
 
 from playhead.engine import isolation_kernel as kernel
 from playhead.engine import isolation_landlock as landlock
-from playhead.engine.isolation_inside import first_of, service_sockets
+from playhead.engine.isolation_inside import Reached, first_of, service_sockets
 from playhead.engine.isolation_shim import probe
 from playhead.errors import RefusedError
 
@@ -68,6 +69,7 @@ class Level:
 
     ``loopback`` and ``hosts`` are what the guard inside Python may let through, since this level already holds it.
     ``severed`` names connections that were open when the guard came up, and were cut.
+    ``inner`` is false where no guard inside Python stands beside it, as in programs.
     """
 
     name: LevelName
@@ -75,10 +77,11 @@ class Level:
     loopback: bool = False
     hosts: frozenset[str] = frozenset()
     severed: tuple[str, ...] = ()
+    inner: bool = True
     control: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
-        name = self.name if self.name in ("none", "python") else f"{self.name} + python"
+        name = f"{self.name} + python" if self.inner and self.name not in ("none", "python") else self.name
         return f"{name} ({self.detail})" if self.detail else name
 
 
@@ -170,13 +173,17 @@ def enter(policy: Isolation) -> Level:
     os.environ.update(reached.environment)
     if policy.tunnel is not None:
         os.set_inheritable(policy.tunnel, False)
+    return _level(reached, [*reasons, *failures], policy.tunnel)
+
+
+def _level(reached: Reached, reasons: Sequence[str], control: int | None) -> Level:
     return Level(
         name=cast("LevelName", reached.name),
-        detail="; ".join(filter(None, [*reasons, *failures, reached.detail])),
-        loopback=reached.name == "namespace",
+        detail="; ".join(filter(None, [*reasons, reached.detail])),
+        loopback=reached.name != "landlock",
         hosts=frozenset(reached.hosts),
-        severed=reached.severed,
-        control=policy.tunnel,
+        severed=tuple(reached.severed),
+        control=control,
     )
 
 
@@ -218,6 +225,39 @@ def refusals(level: Level) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+class Launched(subprocess.Popen[bytes]):
+    """A program under the guard; ``level`` waits until the guard is up and says what was reached."""
+
+    guard: "_Report"
+
+    @property
+    def level(self) -> Level:
+        return self.guard.level()
+
+
+class _Report:
+    """What the shim says before it becomes the program."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        self._reader, self.writer = os.pipe()
+        self._close = weakref.finalize(self, os.close, self._reader)
+        self._reasons = reasons
+        self._level: Level | None = None
+
+    def level(self) -> Level:
+        if self._level is None:
+            with open(self._reader, encoding="utf-8", closefd=False) as stream:
+                said = stream.read()
+            self._close()
+            reached, failures = json.loads(said) if said else (None, ["the guard was never put up"])
+            reasons = [*self._reasons, *failures]
+            made = Level(name="none", detail="; ".join(reasons))
+            if reached is not None:
+                made = _level(Reached(*reached), reasons, None)
+            self._level = replace(made, inner=False)
+        return self._level
+
+
 def launch(
     argv: Sequence[str],
     *,
@@ -229,8 +269,8 @@ def launch(
     stderr: int | IO[bytes] | None = None,
     start_new_session: bool = True,
     pass_fds: Sequence[int] = (),
-) -> "subprocess.Popen[bytes]":
-    """Starts a program under the guard.
+) -> Launched:
+    """Starts a program under the guard; there is none inside Python for it, whatever it is.
 
     Raises:
         RefusedError: the policy requires an outer level and none can be had.
@@ -243,19 +283,26 @@ def launch(
         raise _refused(reasons)
     in_bwrap = levels[:1] == ["bwrap"]
     outside = [*_bwrap(), "--"] if in_bwrap else []
+    report = _Report(reasons)
     order = {
         "levels": ["bwrap"] if in_bwrap else [level for level in levels if level != "bwrap"],
         "required": policy.mode == "require",
         "allow": sorted(policy.allow_hosts),
         "tunnel": policy.tunnel,
+        "report": report.writer,
         "name": argv[0],
         "unset": [] if "LC_CTYPE" in variables else ["LC_CTYPE"],
     }
-    return subprocess.Popen(
-        [*outside, *_interpreter("main"), json.dumps(order), program, *argv[1:]],
-        env=variables, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr,
-        start_new_session=start_new_session, pass_fds=(*pass_fds, *policy.descriptors),
-    )  # fmt: skip
+    try:
+        started = Launched(
+            [*outside, *_interpreter("main"), json.dumps(order), program, *argv[1:]],
+            env=variables, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr,
+            start_new_session=start_new_session, pass_fds=(*pass_fds, *policy.descriptors, report.writer),
+        )  # fmt: skip
+    finally:
+        os.close(report.writer)
+    started.guard = report
+    return started
 
 
 def _bwrap() -> list[str]:

@@ -22,6 +22,7 @@ def main() -> None:
     reached, reasons = first_of(order["levels"], order["allow"], order["tunnel"])
     if order["required"] and (reached is None or reached.open):
         _die(REFUSED, f"the egress guard could not be put up: {reached.open if reached else '; '.join(reasons)}")
+    _report(order["report"], [reached, reasons])
     added = {} if reached is None else reached.environment
     environment = dict(os.environ, **added)
     for name in order["unset"]:  # the interpreter's own doing
@@ -32,6 +33,11 @@ def main() -> None:
         os.execve(program, [order["name"], *arguments], environment)
     except OSError as error:
         _die(NOT_FOUND, f"{program}: {error.strerror}")
+
+
+def _report(writer: int, what: object) -> None:
+    os.write(writer, json.dumps(what).encode())
+    os.close(writer)
 
 
 def probe(output: int = 1) -> None:
