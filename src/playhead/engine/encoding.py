@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from playhead.core.canonical import NoKeyError, digest
 from playhead.core.codec import encode
 from playhead.core.redact import Redactor
+from playhead.core.totals import add_cost, add_usage, remainder
 from playhead.core.values import (
     JSON,
     Cost,
@@ -31,7 +32,7 @@ from playhead.core.values import (
 )
 from playhead.engine.active import ActiveSession, OpenTurn
 from playhead.engine.model_step import ModelStep
-from playhead.engine.pricing import price, remainder, sum_costs, sum_usage
+from playhead.engine.pricing import price
 from playhead.engine.snapshot import Snapshot, thaw, weight
 from playhead.engine.steps import Step, ToolStep
 from playhead.engine.transcript import Cell
@@ -286,11 +287,11 @@ class Encoder:
         """The session as it ended."""
         problems: dict[str, JSON] = {}
         output = self._value(active.output, problems, "output")
-        counted = sum_usage(totals.usages)
+        counted = add_usage(totals.usages)
         usage = counted
         if active.usage_total is not None:
             rest = remainder(active.usage_total, counted)
-            usage = sum_usage([u for u in (counted, rest) if u is not None])
+            usage = add_usage((counted, rest))
         warnings = [*totals.warnings, *(f"the output is not stored: {text}" for text in problems.values())]
         return replace(
             self.opening(active) if active.inputs_changed else opened,
@@ -300,7 +301,7 @@ class Encoder:
             error=self.error(active.error),
             turns=tuple(self._turn(turn, totals) for turn in active.turns),
             usage=usage,
-            cost=sum_costs(totals.costs),
+            cost=add_cost(totals.costs),
             metadata=self._redact(active.metadata),
             tags=active.tags,
             effective_prompt=self._redact(active.effective_prompt),

@@ -12,7 +12,7 @@ from playhead.core.assemble.restore import combined, restore
 from playhead.core.assemble.session import Assembled, assemble
 from playhead.core.assemble.tally import Tally, tally_of
 from playhead.core.assemble.transcript import continues
-from playhead.core.assemble.usage import add_cost
+from playhead.core.totals import add_cost
 from playhead.core.values import AgentVersion, Node, NodeKind, Origin, Replay, Session, Verdict
 from playhead.engine.documents import Document
 from playhead.engine.import_report import ImportReport

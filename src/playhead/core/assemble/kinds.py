@@ -12,7 +12,7 @@ from playhead.core.assemble.merge import absorb
 from playhead.core.assemble.records import Captured, Note, ToolFacts
 from playhead.core.assemble.shapes import is_object
 from playhead.core.assemble.spelling import json_value, same
-from playhead.core.assemble.usage import same_figures
+from playhead.core.totals import same_figures
 from playhead.core.values import JSON, NodeKind
 
 _CALLS = (NodeKind.AGENT_CALL, NodeKind.TOOL_CALL)

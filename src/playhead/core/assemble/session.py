@@ -19,7 +19,7 @@ from playhead.core.assemble.records import Note, Record, RecordError, Settings, 
 from playhead.core.assemble.results import bounded, settle_result
 from playhead.core.assemble.spelling import clean_name
 from playhead.core.assemble.tally import Tally, tally_of
-from playhead.core.assemble.usage import add_cost, add_usage
+from playhead.core.totals import add_cost, add_usage
 from playhead.core.values import (
     JSON,
     Conversation,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from playhead.core.assemble.usage import add_cost, add_usage, less_cost, less_usage
+from playhead.core.totals import add_cost, add_usage, less_cost, less_usage
 from playhead.core.values import Cost, Node, NodeKind, Usage
 
 _COUNTERS = ("nodes", "joined", "marks", "outcomes", "capture")

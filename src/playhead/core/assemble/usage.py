@@ -1,18 +1,18 @@
-"""Token counts in exclusive buckets, from any dialect; and sums of them. Unknown stays unknown, never 0.
+"""Token counts in exclusive buckets, from any dialect; and amounts of money. Unknown stays unknown, never 0.
 
 One row per dialect says where each figure stands and whether the input and output figures already include the cache
 and reasoning ones. A reported total decides when it contradicts the row.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
 from playhead.core.assemble.shapes import is_object
-from playhead.core.values import JSON, Cost, Usage
+from playhead.core.totals import plain
+from playhead.core.values import JSON, Usage
 
-_BUCKETS = ("input_uncached", "input_cache_read", "input_cache_write", "output_visible", "output_reasoning")
 _PLACES = Decimal("0.000000000001")
 
 
@@ -149,36 +149,6 @@ def _count(value: JSON) -> int | None:
     return int(value) if value >= 0 and value < 1 << 60 and value == int(value) else None
 
 
-def add_usage(parts: Iterable[Usage | None]) -> Usage | None:
-    """The sum per bucket; a bucket that no part knows stays unknown."""
-    sums: dict[str, int] = {}
-    some = False
-    for part in parts:
-        if part is None:
-            continue
-        some = True
-        for bucket in _BUCKETS:
-            value = getattr(part, bucket)
-            if value is not None:
-                sums[bucket] = sums.get(bucket, 0) + value
-    return Usage(**sums) if some else None
-
-
-def less_usage(whole: Usage | None, part: Usage | None) -> Usage | None:
-    """A sum without one of its parts."""
-    if whole is None or part is None:
-        return whole
-    left = {b: getattr(whole, b) for b in _BUCKETS}
-    taken = {b: getattr(part, b) for b in _BUCKETS}
-    return Usage(**{b: n - (taken[b] or 0) for b, n in left.items() if n is not None})
-
-
-def same_figures(one: Usage, other: Usage) -> bool:
-    """Whether two accounts of one call agree where both know."""
-    pairs = ((getattr(one, b), getattr(other, b)) for b in _BUCKETS)
-    return all(a == b for a, b in pairs if a is not None and b is not None)
-
-
 def amount(value: JSON) -> str | None:
     """Decimal text of a cost, rounded to 12 places; None when it is no non-negative finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
@@ -190,26 +160,3 @@ def amount(value: JSON) -> str | None:
     if not number.is_finite() or number < 0 or number.adjusted() > 15:
         return None
     return plain(number.quantize(_PLACES))
-
-
-def plain(number: Decimal) -> str:
-    """Decimal text without exponent and trailing zeros."""
-    text = f"{number:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def add_cost(parts: Iterable[Cost | None]) -> Cost | None:
-    """The decimal sum. Estimated if any part is; None when nothing is known or the currencies differ."""
-    known = [p for p in parts if p is not None]
-    if not known or len({p.currency for p in known}) > 1:
-        return None
-    total = sum((Decimal(p.amount) for p in known), Decimal(0))
-    estimated = any(p.source == "estimated" for p in known)
-    return Cost(amount=plain(total), currency=known[0].currency, source="estimated" if estimated else "reported")
-
-
-def less_cost(whole: Cost | None, part: Cost | None) -> Cost | None:
-    """A sum without one of its parts."""
-    if whole is None or part is None:
-        return whole
-    return replace(whole, amount=plain(Decimal(whole.amount) - Decimal(part.amount)))

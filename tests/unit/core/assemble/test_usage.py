@@ -2,8 +2,7 @@
 
 import pytest
 
-from playhead.core.assemble.usage import GENAI, Dialect, add_cost, add_usage, amount, counted
-from playhead.core.values import Cost, Usage
+from playhead.core.assemble.usage import GENAI, Dialect, amount, counted
 
 EXCLUSIVE = Dialect(
     input=("in",), output=("out",), read=("read",), write=("write",), reasoning=("think",), total=("total",),
@@ -58,12 +57,6 @@ def test_a_figure_that_is_no_count_is_dropped_and_named(bad: object) -> None:
     assert (found.usage.input_uncached, len(found.dropped)) == (None, 1)
 
 
-def test_sums_know_what_any_part_knows() -> None:
-    total = add_usage([Usage(input_uncached=1), None, Usage(input_uncached=2, output_visible=3)])
-    assert total == Usage(input_uncached=3, output_visible=3)
-    assert add_usage([None]) is None
-
-
 @pytest.mark.parametrize(
     ("given", "text"),
     [
@@ -73,7 +66,3 @@ def test_sums_know_what_any_part_knows() -> None:
 )  # fmt: skip
 def test_a_cost_is_decimal_text(given: object, text: str | None) -> None:
     assert amount(given) == text
-
-
-def test_costs_of_different_currencies_have_no_sum() -> None:
-    assert add_cost([Cost(amount="1"), Cost(amount="1", currency="EUR")]) is None
