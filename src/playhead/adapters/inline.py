@@ -1,19 +1,20 @@
 """`playhead.replay(...)`: a replay in this process, for notebooks and tests."""
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 from playhead.adapters.installation import install, installed, uninstall
 from playhead.core.policy import HistoryModel, ModelPolicy, ReplayOverride, ToolPolicy
 from playhead.core.policy_json import parse_model_policy, parse_override, parse_policy
-from playhead.core.requests import ReplayCreateRequest
+from playhead.core.requests import EvaluatorConfig, ReplayCreateRequest
 from playhead.core.values import RunSpec
 from playhead.engine.child import PLACEHOLDER_KEY
 from playhead.engine.client import Client
 from playhead.engine.clock import SYSTEM_CLOCK, SYSTEM_IDS
 from playhead.engine.entry import load
+from playhead.engine.evaluate import complete
 from playhead.engine.preflight import PROVIDER_KEYS
 from playhead.engine.project import current_recorder, find_project
 from playhead.engine.recorder import Recorder
@@ -29,6 +30,8 @@ def replay(
     tool_policy: ToolPolicy | Mapping[str, Any] | str | None = None,
     model_policy: ModelPolicy | Mapping[str, Any] | str | None = None,
     override: ReplayOverride | Mapping[str, Any] | str | None = None,
+    evaluators: Sequence[EvaluatorConfig | str] = (),
+    evaluate_baselines: bool | Literal["none", "if_missing", "force"] = "none",
     label: str | None = None,
     force: bool = False,
     store: Store | None = None,
@@ -45,6 +48,8 @@ def replay(
         tool_policy: a `ToolPolicy`, its JSON, or the text of that.
         model_policy: ``{"type": "history"}`` answers the model from the recording too.
         override: the one thing to change.
+        evaluators: what judges the result, ``fidelity`` when left out; `EvaluatorConfig` gives one parameters.
+        evaluate_baselines: whether they judge the baseline too.
         store: an opened store, else the project's.
 
     Raises:
@@ -63,6 +68,8 @@ def replay(
         tool_policy=parse_policy(tool_policy) if tool_policy is not None else None,
         model_policy=parse_model_policy(model_policy) if model_policy is not None else None,
         override=parse_override(override) if override is not None else None,
+        evaluators=tuple(EvaluatorConfig(evaluator=e) if isinstance(e, str) else e for e in evaluators),
+        evaluate_baselines=evaluate_baselines,
         label=label,
         force=force,
     )
@@ -97,7 +104,7 @@ def _run(client: Client, request: ReplayCreateRequest, agent: Any, recorder: Rec
         if not was_installed:
             uninstall()
     return ReplayResult(
-        replay=settled.replay,
+        replay=complete(client.store, settled.replay, project=client.project),
         baseline=plan.baseline,
         session=session,
         comparison=settled.comparison,

@@ -217,7 +217,10 @@ def judged(replay: Replay, evaluation: Evaluation, *, now: int) -> Replay:
 
 
 def complete(store: Store, replay: Replay, *, project: Project, clock: Clock = SYSTEM_CLOCK) -> Replay:
-    """Takes a replay that is to be evaluated to its end, and saves it; any other is given back as it is."""
+    """Takes a replay that has just settled to its end: evaluates it, and saves it. One that failed stays as it is."""
+    if replay.status is ReplayStatus.COMPLETED:
+        replay = replace(replay, status=ReplayStatus.EVALUATING, ended_at=None)
+        store.replays.save(replay)
     if replay.status is not ReplayStatus.EVALUATING:
         return replay
     done = judged(replay, evaluate(store, replay, project=project), now=clock.now())

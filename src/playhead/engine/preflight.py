@@ -34,6 +34,8 @@ from playhead.core.values import (
     SessionStatus,
 )
 from playhead.engine.clock import Clock, IdSource
+from playhead.engine.evaluators import DEFAULT, resolve
+from playhead.engine.evaluators import notes as changed_notes
 from playhead.engine.models import ToolWriter
 from playhead.errors import NotFoundError, RefusedError
 from playhead.store.ports import Store
@@ -57,6 +59,7 @@ class Plan:
     override: ReplayOverride | None
     request: ReplayCreateRequest
     fork: bool
+    evaluators: tuple[JSON, ...] = ()
     live_tools: tuple[str, ...] = ()
     unservable: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
@@ -76,7 +79,7 @@ class Plan:
                 tool_policy=self.policy.model_dump(mode="json", exclude_defaults=False, by_alias=True),
                 model_policy=self.model_policy.model_dump(mode="json"),
                 override=self.override.model_dump(mode="json", exclude_none=True) if self.override else None,
-                evaluators=tuple(e.model_dump(mode="json") for e in self.request.evaluators),
+                evaluators=self.evaluators,
                 evaluate_baselines=_baseline_mode(self.request.evaluate_baselines),
                 label=self.request.label,
                 idempotency_key=f"{key}#{n}" if key and n else key,
@@ -113,7 +116,7 @@ def plan_replay(
 
     Raises:
         RefusedError: with every reason at once in ``details["reasons"]``.
-        NotFoundError: no such session or agent version.
+        NotFoundError: no such session, agent version or evaluator.
     """
     baseline = store.sessions.get(store.sessions.resolve(request.baseline_session_id))
     nodes = tuple(store.sessions.nodes(baseline.id))
@@ -130,6 +133,7 @@ def plan_replay(
         reasons += check_override(request.override, turns=len(baseline.turns))
     if reasons:
         raise RefusedError(reasons[0], hint=_hint(reasons), reasons=reasons)
+    evaluators = resolve(store, request.evaluators or (DEFAULT,))
     schemas = {name: tool.get("parameters") for name, tool in offered_tools(nodes).items()}
     known = {n.call.tool for n in nodes if n.call is not None} | set(schemas)
     fork = _is_fork(policy, request, baseline, version)
@@ -143,10 +147,14 @@ def plan_replay(
         override=request.override,
         request=request,
         fork=fork,
+        evaluators=evaluators,
         live_tools=live_tools(policy),
         unservable=_unservable(nodes),
         warnings=tuple(policy_warnings(policy, known, schemas)) if known else (),
-        notes=tuple(_notes(store, baseline, nodes, model_policy, fork, environment or {})),
+        notes=(
+            *_notes(store, baseline, nodes, model_policy, fork, environment or {}),
+            *changed_notes(store, evaluators),
+        ),
     )
 
 

@@ -21,6 +21,7 @@ from playhead.core.values import (
     Replay,
     ReplayStatus,
     Session,
+    Verdict,
 )
 from playhead.engine.answers import RecordedAnswers
 from playhead.engine.boundary import SessionScope
@@ -69,6 +70,11 @@ class ReplayResult:
     def error(self) -> ErrorInfo | None:
         """Why the replay failed; an agent's own failure is the session's error, not this one."""
         return self.replay.error
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What the evaluators said about the result."""
+        return self.replay.verdicts
 
     @property
     def output(self) -> JSON:
