@@ -50,7 +50,7 @@ class Desk:
 
 @pytest.fixture
 def desk() -> Iterator[Desk]:
-    playhead.install()
+    playhead.install(sessions=False)
     made = Desk()
     yield made
     made.bench.close()

@@ -29,6 +29,7 @@ import playhead
 from playhead.adapters.pydantic_ai import Playhead
 from playhead.core.policy import HistoryModel, ReplayOverride
 from playhead.core.values import NodeKind, OutcomeKind, ReplayStatus, SessionStatus
+from playhead.engine.project import use_recorder
 from playhead.store.ports import SessionQuery
 from playhead.testing.conformance.bench import Bench, Recorded
 
@@ -40,7 +41,7 @@ ASKED: list[tuple[list[ModelMessage], AgentInfo]] = []
 def bench() -> Iterator[Bench]:
     LIVE.clear()
     ASKED.clear()
-    playhead.install()
+    playhead.install(sessions=False)
     made = Bench()
     yield made
     made.close()
@@ -625,3 +626,65 @@ def test_a_stop_in_one_of_several_runs_ends_the_whole_replay(bench: Bench) -> No
     assert result.replay.error is not None
     assert result.replay.error.class_name == "MissError"
     assert len(result.model_calls) == 1
+
+
+@pytest.fixture
+def zero_code(bench: Bench) -> Iterator[Bench]:
+    """The global form, whose runs outside a session are sessions of their own."""
+    before = use_recorder(bench.recorder)
+    playhead.install()
+    yield bench
+    playhead.uninstall()
+    use_recorder(before)
+
+
+def test_installed_runs_are_sessions_without_a_word_in_the_agents_code(zero_code: Bench) -> None:
+    agent = Agent(asks([("look", {"x": 1})]), name="desk")
+
+    @agent.tool_plain
+    def look(x: int) -> int:
+        LIVE.append(x)
+        return x + 1
+
+    said = asyncio.run(agent.run("go")).output
+    baseline = own_session(zero_code)
+    LIVE.clear()
+    result = zero_code.replay(baseline, agent)
+
+    assert baseline.session.agent == "desk"
+    assert result.faithful
+    assert (LIVE, result.session.output) == ([], said)
+
+
+def test_a_run_inside_a_tool_of_an_installed_run_is_part_of_its_session(zero_code: Bench) -> None:
+    child = Agent(asks(), name="child")
+    agent = Agent(asks([("ask", {})]), name="parent")
+
+    @agent.tool_plain
+    async def ask() -> str:
+        return (await child.run("inner")).output
+
+    asyncio.run(agent.run("go"))
+    zero_code.recorder.flush()
+    (session,) = zero_code.store.sessions.find(SessionQuery()).items
+
+    assert session.agent == "parent"
+    assert [n.name for n in zero_code.store.sessions.nodes(session.id) if n.kind is NodeKind.AGENT_CALL] == ["child"]
+
+
+def test_two_installed_runs_at_once_are_two_sessions(zero_code: Bench) -> None:
+    async def both() -> None:
+        await asyncio.gather(*(Agent(asks([("look", {"who": who})]), tools=[look], name=who).run(who) for who in "ab"))
+
+    async def look(who: str) -> str:
+        await asyncio.sleep(0)
+        return who
+
+    asyncio.run(both())
+    zero_code.recorder.flush()
+    sessions = zero_code.store.sessions.find(SessionQuery()).items
+
+    assert sorted(s.agent for s in sessions) == ["a", "b"]
+    for session in sessions:
+        calls = [n.call.arguments for n in zero_code.store.sessions.nodes(session.id) if n.call]
+        assert calls == [{"who": session.agent}]

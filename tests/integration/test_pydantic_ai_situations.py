@@ -64,7 +64,7 @@ def own_loop() -> Iterator[None]:
 def world() -> Iterator[World]:
     LIVE.clear()
     made = World()
-    playhead.install()
+    playhead.install(sessions=False)
     yield made
     playhead.uninstall()
     made.recorder.close()
