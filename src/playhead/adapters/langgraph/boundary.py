@@ -1,0 +1,204 @@
+"""The boundary of a graph's run: its session, turn or agent call, and what the hooks inside share.
+
+`invoke` goes through `stream` in the framework; the inner of the two is then let through.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from playhead.adapters.langgraph import inputs
+from playhead.adapters.langgraph.guard import trouble
+from playhead.adapters.langgraph.scope import RUNNING, Running
+from playhead.adapters.langgraph.versions import version_of
+from playhead.engine import seam
+from playhead.engine.frames import FRAME, leave
+from playhead.engine.zero_code import sessions_wanted
+
+_root_graphs: WeakKeyDictionary[seam.ActiveSession, Any] = WeakKeyDictionary()
+"""The graph that ran first, directly in a session."""
+
+_INVOKED: ContextVar[Any] = ContextVar("playhead_langgraph_invoked", default=None)
+
+
+class _End:
+    """How a later run is known to be the next turn: it starts from the last message, or on the same thread."""
+
+    def __init__(self, message: Any, thread: Any) -> None:
+        self.message = message
+        self.thread = thread
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, _End):
+            return self.thread is not None and self.thread == other.thread
+        return self.message is not None and (self.message is other or bool(self.message == other))
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+
+class _Run:
+    """One run of a graph."""
+
+    def __init__(self, graph: Any, given: Any, config: Any, context: Any, entry: str) -> None:
+        self.thread: Any = ((config or {}).get("configurable") or {}).get("thread_id")
+        self.state: Any = None
+        kept, refused = inputs.encode(given, config, context, entry)
+        direct = (frame := FRAME.get()) is None or isinstance(frame, seam.ActiveSession)
+        self.scope = seam.session(
+            graph.name or "graph",
+            inputs=kept,
+            version=version_of(graph),
+            not_replayable=refused,
+            history=[*inputs.messages_of(given), _End(None, self.thread)],
+        )
+        active = self.scope.open()
+        root = active is not None and direct and _root_graphs.setdefault(active, graph) is graph
+        self.running = Running(root, _executable(graph))
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Inside the run. Not held across a ``yield`` to the caller, whose own context it would change."""
+        frame, running = self.scope.enter(), RUNNING.set(self.running)
+        try:
+            yield
+        finally:
+            leave(running)
+            leave(frame)
+
+    def close(self, error: BaseException | None = None) -> None:
+        if error is None:
+            try:
+                self._conclude()
+            except Exception as problem:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
+                trouble(problem, "reading the result of a graph")
+        self.scope.close(error)
+
+    def _conclude(self) -> None:
+        said = inputs.messages_of(self.state)
+        last = said[-1] if said else self.running.answers.get("last")
+        self.scope.output = inputs.output(self.state, self.running.answers.get("last"))
+        self.scope.messages = [_End(last, self.thread)]
+
+
+def _executable(graph: Any) -> frozenset[str] | None:
+    """The tools that a graph with a structured answer can run: what else its model calls are output tools."""
+    if "structured_response" not in graph.channels:
+        return None
+    found = [node.bound.tools_by_name for node in graph.nodes.values() if hasattr(node.bound, "tools_by_name")]
+    return frozenset(name for tools in found for name in tools)
+
+
+def _begin(graph: Any, given: Any, config: Any, options: dict[str, Any], entry: str) -> _Run | None:
+    """The run to record; None where nothing is, or where an outer call of the same run is recorded already."""
+    if _INVOKED.get() is graph:
+        _INVOKED.set(None)
+        return None
+    if not (sessions_wanted() or seam.current() is not None):
+        return None
+    try:
+        return _Run(graph, given, config, options.get("context"), entry)
+    except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
+        trouble(error, "opening a run of a graph")
+        return None
+
+
+# --- the four ways to run a graph -----------------------------------------------------------------------------------
+
+
+def invoke(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapped(self: Any, input: Any, config: Any = None, **options: Any) -> Any:
+        run = _begin(self, input, config, options, "invoke")
+        if run is None:
+            return original(self, input, config, **options)
+        token = _INVOKED.set(self)
+        try:
+            with run.entered():
+                run.state = original(self, input, config, **options)
+        except BaseException as error:
+            run.close(error)
+            raise
+        finally:
+            leave(token)
+        run.close()
+        return run.state
+
+    return wrapped
+
+
+def ainvoke(original: Callable[..., Any]) -> Callable[..., Any]:
+    async def wrapped(self: Any, input: Any, config: Any = None, **options: Any) -> Any:
+        run = _begin(self, input, config, options, "ainvoke")
+        if run is None:
+            return await original(self, input, config, **options)
+        token = _INVOKED.set(self)
+        try:
+            with run.entered():
+                run.state = await original(self, input, config, **options)
+        except BaseException as error:
+            run.close(error)
+            raise
+        finally:
+            leave(token)
+        run.close()
+        return run.state
+
+    return wrapped
+
+
+def stream(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapped(self: Any, input: Any, config: Any = None, **options: Any) -> Any:
+        run = _begin(self, input, config, options, "stream")
+        source = original(self, input, config, **options)
+        return source if run is None else _watched(run, source)
+
+    return wrapped
+
+
+def _watched(run: _Run, source: Iterator[Any]) -> Iterator[Any]:
+    nothing = object()
+    try:
+        while True:
+            with run.entered():
+                chunk = next(source, nothing)
+            if chunk is nothing:
+                break
+            yield chunk
+    except BaseException as error:
+        _shut(source, run)
+        run.close(error)
+        raise
+    run.close()
+
+
+def _shut(source: Any, run: _Run) -> None:
+    """A consumer that left: the framework's own generator ends first."""
+    with run.entered():
+        source.close()
+
+
+def astream(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapped(self: Any, input: Any, config: Any = None, **options: Any) -> Any:
+        run = _begin(self, input, config, options, "astream")
+        source = original(self, input, config, **options)
+        return source if run is None else _awatched(run, source)
+
+    return wrapped
+
+
+async def _awatched(run: _Run, source: Any) -> AsyncIterator[Any]:
+    nothing = object()
+    try:
+        while True:
+            with run.entered():
+                chunk = await anext(source, nothing)
+            if chunk is nothing:
+                break
+            yield chunk
+    except BaseException as error:
+        with run.entered():
+            await source.aclose()
+        run.close(error)
+        raise
+    run.close()

@@ -1,0 +1,155 @@
+"""Objects of the framework as plain data and back: messages, commands, sends, documents, tuples, maps with any keys.
+
+``{"lc": kind, ...}`` stands for an object; ``kind`` is one of the few below and never names a class, so that decoding
+makes nothing else. The id of the call that gave a value is left open and filled with the id of the call that gets it.
+"""
+
+import dataclasses
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage, ToolMessage, message_to_dict, messages_from_dict
+from pydantic import BaseModel, TypeAdapter
+
+from playhead.core.canonical import NoKeyError, from_stored, to_stored
+from playhead.core.protocol.shape import is_list, is_object
+from playhead.core.values import JSON
+
+TAG = "lc"
+_THIS_CALL = {TAG: "call_id"}
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+def graph_types() -> Any:
+    """`langgraph.types` where the process has imported it."""
+    return sys.modules.get("langgraph.types")
+
+
+# --- to data --------------------------------------------------------------------------------------------------------
+
+
+def encode(value: object, call_id: str | None = None) -> JSON:
+    """A value in stored form, with objects of the framework as data.
+
+    Raises:
+        NoKeyError: something in it has no stored form.
+    """
+    return to_stored(_Writer(call_id).data(value))
+
+
+class _Writer:
+    """One encoding. ``records`` is whether pydantic models or dataclasses were brought down to plain data."""
+
+    def __init__(self, call_id: str | None) -> None:
+        self.call_id = call_id
+
+    def data(self, value: Any) -> Any:
+        if type(value) in _PLAIN:
+            return value
+        if isinstance(value, dict):
+            return self._map(value)
+        if isinstance(value, list):
+            return [self.data(v) for v in value]
+        if isinstance(value, tuple):
+            return {TAG: "tuple", "items": [self.data(v) for v in value]}
+        return self._object(value)
+
+    def _map(self, value: Mapping[Any, Any]) -> Any:
+        if all(type(key) is str for key in value) and TAG not in value:
+            return {key: self.data(v) for key, v in value.items()}
+        return {TAG: "map", "items": [[self.data(key), self.data(v)] for key, v in value.items()]}
+
+    def _object(self, value: Any) -> Any:
+        if isinstance(value, BaseMessage):
+            return self._message(value)
+        if isinstance(value, Document):
+            return {TAG: "document", "text": value.page_content, "metadata": self.data(value.metadata), "id": value.id}
+        types = graph_types()
+        if types is not None and isinstance(value, types.Command):
+            parts = {name: getattr(value, name) for name in ("graph", "update", "resume", "goto")}
+            return {TAG: "command", **{name: self.data(part) for name, part in parts.items() if part is not None}}
+        if types is not None and isinstance(value, types.Send):
+            return {TAG: "send", "node": value.node, "arg": self.data(value.arg)}
+        if isinstance(value, BaseModel) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
+            return {TAG: "record", "value": self.data(as_data(value))}
+        return value  # typed values have stored forms of their own; anything else is refused there
+
+    def _message(self, message: BaseMessage) -> Any:
+        raw = message_to_dict(message)
+        data = {name: v for name, v in raw["data"].items() if v not in (None, [], {}) or name == "content"}
+        data.pop("type", None)
+        if isinstance(message, ToolMessage):
+            data["artifact"] = message.artifact
+        made = {name: self.data(v) for name, v in data.items()}
+        if self.call_id is not None and data.get("tool_call_id") == self.call_id:
+            made["tool_call_id"] = _THIS_CALL
+        return {TAG: "message", "type": raw["type"], "data": made}
+
+
+def as_data(value: Any) -> Any:
+    """A record (pydantic model, dataclass) as JSON-like data.
+
+    Raises:
+        NoKeyError: it holds something that pydantic cannot write.
+    """
+    try:
+        return TypeAdapter(type(value)).dump_python(value, mode="json")
+    except Exception as error:
+        raise NoKeyError("unsupported_type", f"{type(value).__name__}: {error}") from error
+
+
+# --- and back -------------------------------------------------------------------------------------------------------
+
+
+def decode(stored: JSON, call_id: str | None = None) -> Any:
+    """What `encode` was given, fresh; ``call_id`` is the id of the call that gets it. Records come back as data."""
+    return _read(from_stored(stored), call_id)
+
+
+def _read(value: Any, call_id: str | None) -> Any:
+    if is_list(value):
+        return [_read(v, call_id) for v in value]
+    if not is_object(value):
+        return value
+    made = _READERS.get(value[TAG]) if isinstance(value.get(TAG), str) else None
+    if made is None:
+        return {key: _read(v, call_id) for key, v in value.items()}
+    return made(value, call_id)
+
+
+def _message(value: Any, call_id: str | None) -> BaseMessage:
+    data = _read(value["data"], call_id)
+    if "tool_call_id" in data and data["tool_call_id"] is None:
+        data["tool_call_id"] = ""
+    return messages_from_dict([{"type": value["type"], "data": data}])[0]
+
+
+def _map(value: Any, call_id: str | None) -> dict[Any, Any]:
+    return {_read(key, call_id): _read(v, call_id) for key, v in value["items"]}
+
+
+def _document(value: Any, call_id: str | None) -> Document:
+    return Document(page_content=value["text"], metadata=_read(value["metadata"], call_id), id=value.get("id"))
+
+
+def _command(value: Any, call_id: str | None) -> Any:
+    parts = {name: _read(part, call_id) for name, part in value.items() if name != TAG}
+    return graph_types().Command(**parts)
+
+
+def _send(value: Any, call_id: str | None) -> Any:
+    return graph_types().Send(value["node"], _read(value["arg"], call_id))
+
+
+_READERS: dict[str, Callable[[Any, str | None], Any]] = {
+    "call_id": lambda value, call_id: call_id,
+    "tuple": lambda value, call_id: tuple(_read(v, call_id) for v in value["items"]),
+    "map": _map,
+    "message": _message,
+    "document": _document,
+    "command": _command,
+    "send": _send,
+    "record": lambda value, call_id: _read(value["value"], call_id),
+}

@@ -1,0 +1,62 @@
+"""Starting a graph from the inputs of a session."""
+
+from typing import Any
+
+from langgraph.pregel import Pregel
+
+from playhead.adapters.langgraph import inputs
+from playhead.core.protocol.shape import is_object
+from playhead.engine.entry import Inputs, register_starter
+
+
+def fits(target: Any) -> bool:
+    return isinstance(target, Pregel)
+
+
+def start(graph: Any, given: Inputs) -> Any:
+    """Runs the graph with a session's inputs as the recorded run did: awaited or not, streamed or not."""
+    turns = given.value.get("turns") if is_object(given.value) else None
+    if turns is None:
+        return _run(graph, given.value)
+    return _each(graph, turns)
+
+
+async def _each(graph: Any, turns: list[Any]) -> Any:
+    """Each of several turns goes on from the last one's messages."""
+    state: Any = None
+    for turn in turns:
+        value, options, _ = inputs.decode(turn)
+        if state is not None and is_object(value) and "messages" in value:
+            value = {**value, "messages": [*inputs.messages_of(state), *value["messages"]]}
+        state = await graph.ainvoke(value, **options)
+    return inputs.output(state, None)
+
+
+def _run(graph: Any, recorded: Any) -> Any:
+    value, options, beside = inputs.decode(recorded)
+    entry = beside.get("graph_entry", "invoke" if is_object(recorded) and "prompt" not in recorded else "ainvoke")
+    if entry == "invoke":
+        return inputs.output(graph.invoke(value, **options), None)
+    if entry == "stream":
+        for _ in graph.stream(value, **options):
+            pass
+        return None
+    return _awaited(graph, value, options, entry)
+
+
+async def _awaited(graph: Any, value: Any, options: dict[str, Any], entry: str) -> Any:
+    if entry == "ainvoke":
+        return inputs.output(await graph.ainvoke(value, **options), None)
+    async for _ in graph.astream(value, **options):
+        pass
+    return None
+
+
+_registered: list[bool] = []
+
+
+def register() -> None:
+    """Makes graphs entry points, once."""
+    if not _registered:
+        _registered.append(True)
+        register_starter(fits, start)
