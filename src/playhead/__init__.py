@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from playhead.adapters.functions import agent, gate, session, tool
     from playhead.adapters.inline import replay
     from playhead.adapters.installation import install, uninstall
+    from playhead.core.evaluation import EvaluationContext
     from playhead.core.policy import (
         ErrorCase,
         HistoryConfig,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     )
     from playhead.core.requests import EvaluatorConfig, ReplayCreateRequest
     from playhead.core.stored import register_type
+    from playhead.core.values import Verdict
     from playhead.engine.client import Client
     from playhead.engine.client import open_client as open
     from playhead.engine.failures import register_error
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Client",
     "ErrorCase",
+    "EvaluationContext",
     "EvaluatorConfig",
     "HistoryConfig",
     "HistoryModel",
@@ -56,6 +59,7 @@ __all__ = [
     "StaticCase",
     "StaticConfig",
     "ToolPolicy",
+    "Verdict",
     "__version__",
     "agent",
     "flush",
@@ -89,7 +93,9 @@ _HOMES = {
     "StaticCase": "core.policy",
     "StaticConfig": "core.policy",
     "ToolPolicy": "core.policy",
+    "EvaluationContext": "core.evaluation",
     "EvaluatorConfig": "core.requests",
+    "Verdict": "core.values",
     "ReplayCreateRequest": "core.requests",
     "register_type": "core.stored",
     "Client": "engine.client",

@@ -72,7 +72,7 @@ def run(evaluator: Evaluator, told: bytes, *, environment: Mapping[str, str], ti
         given.seek(0)
         try:
             process = subprocess.Popen(
-                [sys.executable, "-m", "playhead.cli.evaluator_child", str(theirs)],
+                [sys.executable, "-u", "-m", "playhead.cli.evaluator_child", str(theirs)],
                 stdin=given,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
