@@ -342,6 +342,7 @@ def test_sessions_that_cannot_start_again_are_refused_with_the_reason(recorder: 
 def test_an_open_session_is_refused_and_an_abandoned_one_needs_force(recorder: Recorder):
     with playhead.session("manual", inputs={"prompt": "x"}) as session:
         playhead.flush()
+        assert session.id is not None
         with pytest.raises(RefusedError, match="still running"):
             playhead.replay(session.id, agent=lambda prompt: 1)
     playhead.flush()

@@ -59,6 +59,7 @@ def a_tool_call(
         "mark": mark,
         **(call or {}),
     }
+    others: dict[str, Any] = {"status": NodeStatus.COMPLETED, **fields}
     return Node(
         id=f"{session}-n{seq}",
         session_id=session,
@@ -70,7 +71,7 @@ def a_tool_call(
         parent_id=parent,
         outcome=outcome or Outcome(kind=OutcomeKind.VALUE, value=result),
         call=ToolCall(**details),
-        **{"status": NodeStatus.COMPLETED, **fields},
+        **others,
     )
 
 
@@ -79,6 +80,7 @@ def a_model_call(
     model: Mapping[str, Any] | None = None, parent: str | None = None,
 ) -> Node:  # fmt: skip
     """A completed model call that answered with ``text``. ``model`` sets fields of its `ModelCall`."""
+    details: dict[str, Any] = {"requested": "m", "key": key, **(model or {})}
     return Node(
         id=f"{session}-n{seq}",
         session_id=session,
@@ -90,7 +92,7 @@ def a_model_call(
         parent_id=parent,
         inputs={"messages": list(messages), "tools": [], "tool_choice": None, "params": {}},
         outcome=Outcome(kind=OutcomeKind.VALUE, value={"role": "assistant", "parts": [{"type": "text", "text": text}]}),
-        model=ModelCall(**{"requested": "m", "key": key, **(model or {})}),
+        model=ModelCall(**details),
     )
 
 
