@@ -26,6 +26,9 @@ _ADAPTERS = (
     _Adapter("httpx", "playhead.adapters.wire"),
     _Adapter("httpx2", "playhead.adapters.wire"),
     _Adapter("pydantic_ai", "playhead.adapters.pydantic_ai"),
+    _Adapter("langchain_core.tools.base", "playhead.adapters.langgraph"),
+    _Adapter("langchain_core.language_models.chat_models", "playhead.adapters.langgraph"),
+    _Adapter("langgraph.pregel", "playhead.adapters.langgraph"),
 )
 
 
