@@ -5,7 +5,7 @@ started by `launch`), and the level that was reached goes to the ledger beside t
 """
 
 import errno
-import json
+import marshal
 import os
 import shutil
 import socket
@@ -21,6 +21,7 @@ from typing import IO, Any, Literal, cast
 
 from playhead.engine import isolation_kernel as kernel
 from playhead.engine import isolation_landlock as landlock
+from playhead.engine.isolation_hosts import Endpoint, parse_all, ports
 from playhead.engine.isolation_inside import Reached, first_of, service_sockets
 from playhead.engine.isolation_shim import probe
 from playhead.errors import RefusedError
@@ -28,7 +29,7 @@ from playhead.errors import RefusedError
 Mode = Literal["require", "best", "off"]
 LevelName = Literal["none", "python", "landlock", "namespace", "bwrap"]
 
-_PACKAGE_FOLDER = str(Path(__file__).parents[2])
+_ENGINE = Path(__file__).parent
 _BWRAP = ("--dev-bind", "/", "/", "--unshare-net", "--die-with-parent")
 _IN_PLACE = ("namespace", "landlock")
 _FOR_PROGRAMS = ("namespace", "bwrap", "landlock")
@@ -135,9 +136,15 @@ def _try_program(argv: Sequence[str]) -> str | None:
 
 
 def _interpreter(function: str) -> list[str]:
-    """A bare interpreter that calls a function of the shim: without `site`, which would cost its start again."""
-    code = f"import sys; sys.path.insert(0, {_PACKAGE_FOLDER!r}); from playhead.engine.isolation_shim import {function}"
-    return [sys.executable, "-S", "-E", "-c", f"{code}; {function}()"]
+    """A bare interpreter that calls a function of the shim: the packages around it are stand-ins, since loading them
+    would cost more than all the rest."""
+    code = (
+        "import sys; make = type(sys)\n"
+        f"for name, path in (('playhead', {str(_ENGINE.parent)!r}), ('playhead.engine', {str(_ENGINE)!r})):\n"
+        " sys.modules[name] = make(name); sys.modules[name].__path__ = [path]\n"
+        f"from playhead.engine.isolation_shim import {function}; {function}()"
+    )
+    return [sys.executable, "-S", "-E", "-c", code]
 
 
 @contextmanager
@@ -165,7 +172,8 @@ def enter(policy: Isolation) -> Level:
     if not kernel.is_single_threaded():
         return _without(policy, ["a thread was started before the guard"])
     levels, reasons = _choice(_IN_PLACE)
-    reached, failures = first_of(levels, sorted(policy.allow_hosts), policy.tunnel)
+    endpoints = parse_all(policy.allow_hosts)
+    reached, failures = first_of(levels, ports(endpoints), policy.tunnel)
     if reached is None:
         return _without(policy, reasons + failures)
     if reached.open and policy.mode == "require":
@@ -173,16 +181,21 @@ def enter(policy: Isolation) -> Level:
     os.environ.update(reached.environment)
     if policy.tunnel is not None:
         os.set_inheritable(policy.tunnel, False)
-    return _level(reached, [*reasons, *failures], policy.tunnel)
+    return _level(reached, [*reasons, *failures, *_unreachable(endpoints)], endpoints, policy.tunnel)
 
 
-def _level(reached: Reached, reasons: Sequence[str], control: int | None) -> Level:
+def _unreachable(endpoints: Sequence[Endpoint]) -> list[str]:
+    return [f"{e.host} needs a port to be reached" for e in endpoints if e.is_loopback and e.port is None]
+
+
+def _level(reached: Reached, reasons: Sequence[str], endpoints: Sequence[Endpoint], control: int | None) -> Level:
+    let_through = [f"127.0.0.1:{reached.proxy}", *(f"{e.host}:{e.port}" for e in endpoints if e.is_loopback)]
     return Level(
         name=cast("LevelName", reached.name),
         detail="; ".join(filter(None, [*reasons, reached.detail])),
         loopback=reached.name != "landlock",
-        hosts=frozenset(reached.hosts),
-        severed=tuple(reached.severed),
+        hosts=frozenset(let_through if reached.proxy is not None else ()),
+        severed=reached.severed,
         control=control,
     )
 
@@ -246,14 +259,14 @@ class _Report:
 
     def level(self) -> Level:
         if self._level is None:
-            with open(self._reader, encoding="utf-8", closefd=False) as stream:
+            with open(self._reader, "rb", closefd=False) as stream:
                 said = stream.read()
             self._close()
-            reached, failures = json.loads(said) if said else (None, ["the guard was never put up"])
+            reached, failures = marshal.loads(said) if said else (None, ["the guard was never put up"])
             reasons = [*self._reasons, *failures]
             made = Level(name="none", detail="; ".join(reasons))
             if reached is not None:
-                made = _level(Reached(*reached), reasons, None)
+                made = _level(Reached(*reached), reasons, (), None)
             self._level = replace(made, inner=False)
         return self._level
 
@@ -283,11 +296,12 @@ def launch(
         raise _refused(reasons)
     in_bwrap = levels[:1] == ["bwrap"]
     outside = [*_bwrap(), "--"] if in_bwrap else []
-    report = _Report(reasons)
+    endpoints = parse_all(policy.allow_hosts)
+    report = _Report([*reasons, *_unreachable(endpoints)])
     order = {
         "levels": ["bwrap"] if in_bwrap else [level for level in levels if level != "bwrap"],
         "required": policy.mode == "require",
-        "allow": sorted(policy.allow_hosts),
+        "ports": ports(endpoints),
         "tunnel": policy.tunnel,
         "report": report.writer,
         "name": argv[0],
@@ -295,7 +309,7 @@ def launch(
     }
     try:
         started = Launched(
-            [*outside, *_interpreter("main"), json.dumps(order), program, *argv[1:]],
+            [*outside, *_interpreter("main"), marshal.dumps(order).hex(), program, *argv[1:]],
             env=variables, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr,
             start_new_session=start_new_session, pass_fds=(*pass_fds, *policy.descriptors, report.writer),
         )  # fmt: skip

@@ -1,7 +1,4 @@
-"""Endpoints that a guard lets through, as people write them: hosts, globs, ports, URLs.
-
-Standard library only and light: a fresh process reads it before a program starts.
-"""
+"""Endpoints that a guard lets through, as people write them: hosts, globs, ports, URLs."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -54,6 +51,13 @@ def parse_all(texts: Iterable[str]) -> list[Endpoint]:
         if endpoint.host:
             found.append(endpoint)
     return found
+
+
+def ports(endpoints: Iterable[Endpoint]) -> tuple[list[int], list[int]]:
+    """Where clients inside expect the endpoints: ports of hosts with names, and of this machine's loopback."""
+    known = list(endpoints)
+    named = {e.port or 443 for e in known if not e.is_loopback}
+    return sorted(named), sorted({e.port for e in known if e.is_loopback and e.port is not None})
 
 
 def is_loopback(host: str) -> bool:

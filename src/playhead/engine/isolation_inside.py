@@ -4,23 +4,20 @@ A socket belongs to the network that it was made in, wherever its descriptor goe
 and handed to the parent, which accepts on them from outside: no process of ours runs inside, and none can be killed
 or talked to but through these listeners.
 
-Standard library only and light: a fresh process loads it before a program starts.
+Light like `isolation_kernel`: a fresh interpreter loads it before each program that `isolation.launch` starts.
 """
 
+import _socket
 import errno
-import json
 import os
-import socket
 import stat
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import NamedTuple
+import struct
 
 from playhead.engine import isolation_kernel as kernel
 from playhead.engine import isolation_landlock as landlock
-from playhead.engine.isolation_hosts import Endpoint, parse_all
 
+Ports = tuple[list[int], list[int]]
+"""Ports at which hosts with names are expected, and ports of this machine's loopback."""
 _SERVICES = (
     "/run/systemd/resolve/io.systemd.Resolve", "/run/nscd/socket", "/run/avahi-daemon/socket",
     "/run/dbus/system_bus_socket", "/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock",
@@ -32,129 +29,134 @@ _SERVICE_FOLDERS = ("/run/postgresql", "/run/mysqld", "/run/redis", "/run/valkey
 """Folders whose sockets are all of that kind."""
 _NO_PROXY = "localhost,127.0.0.1,::1"
 _BACKLOG = 128
+_NOT_HERE = (errno.EACCES, errno.EPERM, errno.EPROTONOSUPPORT, errno.EAFNOSUPPORT)
 
 
-class Reached(NamedTuple):
+class Reached:
     """What `reach` came to.
 
-    ``detail`` says what is less than whole, ``open`` what this level leaves open, ``environment`` are the variables by
-    which clients find the tunnel.
+    ``detail`` says what is less than whole, ``open`` what this level leaves open, ``severed`` which connections were
+    cut, ``proxy`` is the tunnel's port and ``environment`` the variables by which clients find it.
     """
 
-    name: str
-    detail: str = ""
-    open: str = ""
-    hosts: tuple[str, ...] = ()
-    severed: tuple[str, ...] = ()
-    environment: dict[str, str] = {}  # noqa: RUF012 - never changed
+    __slots__ = ("detail", "environment", "name", "open", "proxy", "severed")
+
+    def __init__(
+        self,
+        name: str,
+        detail: str = "",
+        open: str = "",
+        severed: tuple[str, ...] = (),
+        proxy: int | None = None,
+    ) -> None:
+        self.name, self.detail, self.open, self.severed, self.proxy = name, detail, open, severed, proxy
+        self.environment = {} if proxy is None else _variables(f"http://127.0.0.1:{proxy}")
+
+    def members(self) -> tuple[str, str, str, tuple[str, ...], int | None]:
+        """What another process makes the same value from."""
+        return self.name, self.detail, self.open, self.severed, self.proxy
 
 
-class Listener(NamedTuple):
+class Listener:
     """A socket inside, and what the tunnel does with it: ``proxy``, ``port`` or ``names``."""
 
-    kind: str
-    port: int
-    socket: socket.socket
+    __slots__ = ("kind", "port", "socket")
+
+    def __init__(self, kind: str, socket: _socket.socket) -> None:
+        self.kind, self.port, self.socket = kind, int(socket.getsockname()[1]), socket
 
 
-def reach(level: str, allow: Iterable[str], tunnel: int | None) -> Reached:
-    """Takes this process to ``level``: ``namespace``, ``landlock``, or ``bwrap`` for one that is already inside it.
-
-    Raises:
-        OSError: the level cannot be had.
-    """
-    endpoints = parse_all(allow) if tunnel is not None else []
-    if level == "landlock":
-        return _reach_landlock(endpoints, tunnel)
-    details: list[str] = []
-    if level == "namespace":
-        kernel.unshare_network()
-    listeners = _listeners(endpoints, details, with_names=level == "namespace")
-    if level == "namespace":
-        details += _cover(with_names=any(x.kind == "names" for x in listeners))
-    severed = _sever(keep={tunnel, *(x.socket.fileno() for x in listeners)})
-    environment = _hand_over(listeners, tunnel)
-    kernel.drop_capabilities()
-    return Reached(level, "; ".join(details), severed=severed, environment=environment)
-
-
-def first_of(levels: Iterable[str], allow: Sequence[str], tunnel: int | None) -> tuple[Reached | None, list[str]]:
+def first_of(levels: list[str], ports: Ports, tunnel: int | None) -> tuple[Reached | None, list[str]]:
     """The first of the levels that can be had, and why those before it cannot."""
     reasons: list[str] = []
     for level in levels:
         try:
-            return reach(level, allow, tunnel), reasons
+            return reach(level, ports, tunnel), reasons
         except OSError as error:
             reasons.append(f"{level}: {error.args[1] if len(error.args) > 1 else error}")
     return None, reasons
 
 
-def _reach_landlock(endpoints: Sequence[Endpoint], tunnel: int | None) -> Reached:
+def reach(level: str, ports: Ports, tunnel: int | None) -> Reached:
+    """Takes this process to ``level``: ``namespace``, ``landlock``, or ``bwrap`` for one that is already inside it.
+
+    Raises:
+        OSError: the level cannot be had.
+    """
+    if level == "landlock":
+        return _reach_landlock(ports[1], tunnel)
+    if level == "namespace":
+        kernel.unshare_network()
+    details: list[str] = []
+    listeners = [] if tunnel is None else _listeners(ports, details, with_names=level == "namespace")
+    if level == "namespace":
+        details += _cover(with_names=any(x.kind == "names" for x in listeners))
+    severed = _sever(keep={x.socket.fileno() for x in listeners})
+    proxy = _hand_over(listeners, tunnel)
+    kernel.drop_capabilities()
+    return Reached(level, "; ".join(details), severed=severed, proxy=proxy)
+
+
+def _reach_landlock(local: list[int], tunnel: int | None) -> Reached:
     proxies = [] if tunnel is None else [_listen("proxy", "127.0.0.1", 0)]
-    relayed = [e for e in endpoints if e.is_loopback and e.port is not None]
-    severed = _sever(keep={tunnel, *(x.socket.fileno() for x in proxies)})
-    left = landlock.restrict({*(x.port for x in proxies), *(e.port for e in relayed if e.port is not None)})
+    severed = _sever(keep={x.socket.fileno() for x in proxies})
+    left = landlock.restrict({*(x.port for x in proxies), *local})
     detail = "; ".join(["TCP by port, no loopback servers", *([left] if left else [])])
-    hosts = (*(f"127.0.0.1:{x.port}" for x in proxies), *(f"{e.host}:{e.port}" for e in relayed))
-    return Reached("landlock", detail, left, hosts, severed, _hand_over(proxies, tunnel))
+    return Reached("landlock", detail, left, severed, _hand_over(proxies, tunnel))
 
 
-def _listeners(endpoints: Sequence[Endpoint], details: list[str], *, with_names: bool) -> list[Listener]:
+def _listeners(ports: Ports, details: list[str], *, with_names: bool) -> list[Listener]:
     """A proxy for clients that can use one, and for the others the ports that allowed hosts are expected at."""
-    if not endpoints:
-        return []
     found = [_listen("proxy", "127.0.0.1", 0)]
-    named = {e.port or 443 for e in endpoints if with_names and not e.is_loopback}
-    local = {e.port for e in endpoints if e.is_loopback and e.port is not None}
-    details += [f"{e.host} needs a port to be reached" for e in endpoints if e.is_loopback and e.port is None]
+    named, local = set(ports[0] if with_names else ()), set(ports[1])
     try:
         for port in sorted(named | local):
             found.append(_listen("port", "0.0.0.0" if port in named else "127.0.0.1", port))
         if named:
-            found.append(Listener("names", 53, _datagrams(53)))
-    except PermissionError:
-        details.append("models through the proxy only")
+            found.append(_listen("names", "127.0.0.1", 53))
+    except OSError as error:  # who is not root inside may not have low ports
+        details.append(f"models through the proxy only: {error.strerror}")
     for port in sorted(local):
-        with suppress(OSError):  # a machine without IPv6
+        try:
             found.append(_listen("port", "::1", port))
+        except OSError:  # a machine without IPv6
+            break
     return found
 
 
 def _listen(kind: str, host: str, port: int) -> Listener:
-    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    family = _socket.AF_INET6 if ":" in host else _socket.AF_INET
+    made = _socket.socket(family, _socket.SOCK_DGRAM if kind == "names" else _socket.SOCK_STREAM)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
         made.bind((host, port))
-        made.listen(_BACKLOG)
+        if kind != "names":
+            made.listen(_BACKLOG)
     except OSError:
         made.close()
         raise
-    return Listener(kind, int(made.getsockname()[1]), made)
+    return Listener(kind, made)
 
 
-def _datagrams(port: int) -> socket.socket:
-    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    try:
-        made.bind(("127.0.0.1", port))
-    except OSError:
-        made.close()
-        raise
-    return made
-
-
-def _hand_over(listeners: Sequence[Listener], tunnel: int | None) -> dict[str, str]:
-    """Gives the listeners to the parent, and the variables that name the proxy."""
+def _hand_over(listeners: list[Listener], tunnel: int | None) -> int | None:
+    """Gives the listeners to the parent; the port of the proxy among them."""
     if tunnel is None or not listeners:
-        return {}
-    roles = json.dumps([[x.kind, x.port] for x in listeners]).encode()
-    with socket.socket(fileno=os.dup(tunnel)) as control:
-        socket.send_fds(control, [roles], [x.socket.fileno() for x in listeners])
+        return None
+    roles = " ".join(f"{x.kind}:{x.port}" for x in listeners).encode()
+    numbers = struct.pack(f"{len(listeners)}i", *(x.socket.fileno() for x in listeners))
+    control = _socket.socket(fileno=os.dup(tunnel))
+    try:
+        control.sendmsg([roles], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)])
+    finally:
+        control.close()
     for listener in listeners:
         listener.socket.close()
-    url = f"http://127.0.0.1:{listeners[0].port}"
-    proxies = {name: url for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")}
-    variables = {**proxies, "NO_PROXY": _NO_PROXY}
-    return {**variables, **{name.lower(): value for name, value in variables.items()}}
+    return listeners[0].port
+
+
+def _variables(url: str) -> dict[str, str]:
+    upper = {"HTTP_PROXY": url, "HTTPS_PROXY": url, "ALL_PROXY": url, "NO_PROXY": _NO_PROXY}
+    return {**upper, **{name.lower(): value for name, value in upper.items()}}
 
 
 def _cover(*, with_names: bool) -> list[str]:
@@ -164,13 +166,15 @@ def _cover(*, with_names: bool) -> list[str]:
     except OSError as error:
         return [f"sockets of services stay visible: {error.strerror}"]
     for path in service_sockets():
-        with suppress(OSError):
+        try:
             kernel.bind("/dev/null", path)
+        except OSError as error:
+            return [f"{path} stays visible: {error.strerror}"]
     if not with_names:
         return []
     try:
         _replace("/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:2 attempts:2\n")
-        _replace("/etc/hosts", hosts_file(Path("/etc/hosts").read_text("utf-8", "replace"), socket.gethostname()))
+        _replace("/etc/hosts", hosts_file(kernel.read("/etc/hosts"), _socket.gethostname()))
     except OSError as error:
         return [f"models through the proxy only: {error.strerror}"]
     return []
@@ -180,8 +184,10 @@ def service_sockets() -> list[str]:
     """The sockets of services that are there now."""
     found = [path.format(uid=os.getuid()) for path in _SERVICES]
     for folder in _SERVICE_FOLDERS:
-        with suppress(OSError):
-            found += [f"{folder}/{name}" for name in os.listdir(folder)]  # noqa: PTH208 - on every start
+        try:
+            found += [f"{folder}/{name}" for name in os.listdir(folder)]
+        except OSError:
+            continue  # not a service of this machine
     return [path for path in found if _is_socket(path)]
 
 
@@ -194,49 +200,58 @@ def hosts_file(current: str, hostname: str) -> str:
 def _replace(path: str, text: str) -> None:
     """Shows ``text`` in the place of a file, to this process tree only."""
     folder = os.environ.get("TMPDIR") or "/tmp"
-    name = str(Path(folder) / f"playhead-{os.getpid()}-{os.urandom(8).hex()}")
+    name = f"{folder}/playhead-{os.getpid()}-{os.urandom(8).hex()}"
     made = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644)
     try:
         os.write(made, text.encode())
         kernel.bind(name, os.path.realpath(path))
     finally:
         os.close(made)
-        Path(name).unlink()
+        os.unlink(name)
 
 
-def _sever(keep: set[int | None]) -> tuple[str, ...]:
+def _sever(keep: set[int]) -> tuple[str, ...]:
     """Puts an unconnected socket in the place of every network socket that was inherited; names the peers.
 
     The connection itself stays open where it came from: it is not ours to close.
     """
     peers: list[str] = []
-    for entry in os.listdir("/proc/self/fd"):  # noqa: PTH208 - numbers, not paths
-        number = int(entry)
+    for number in map(int, os.listdir("/proc/self/fd")):
         if number in keep or not _is_socket(number):
             continue
-        with socket.socket(fileno=os.dup(number)) as old:
-            if old.family not in (socket.AF_INET, socket.AF_INET6):
-                continue
-            with suppress(OSError):
-                host, port = old.getpeername()[:2]
-                peers.append(f"{host}:{port}")
-            _swap(number, old)
+        old = _socket.socket(fileno=os.dup(number))
+        try:
+            if old.family in (_socket.AF_INET, _socket.AF_INET6):
+                peers += _peer(old)
+                _swap(number, old)
+        finally:
+            old.close()
     return tuple(sorted(peers))
 
 
 def _is_socket(which: int | str) -> bool:
     try:
-        return stat.S_ISSOCK(os.stat(which).st_mode)  # noqa: PTH116 - a descriptor, or on every start
+        return stat.S_ISSOCK(os.stat(which).st_mode)
     except OSError:
         return False  # not there, or the descriptor of a listing
 
 
-def _swap(number: int, old: socket.socket) -> None:
+def _peer(old: _socket.socket) -> list[str]:
     try:
-        fresh = socket.socket(old.family, old.type)
+        host, port = old.getpeername()[:2]
+    except OSError:
+        return []  # not connected
+    return [f"{host}:{port}"]
+
+
+def _swap(number: int, old: _socket.socket) -> None:
+    try:
+        fresh = _socket.socket(old.family, old.type)
     except OSError as error:
-        if error.errno not in (errno.EACCES, errno.EPERM, errno.EPROTONOSUPPORT, errno.EAFNOSUPPORT):
+        if error.errno not in _NOT_HERE:
             raise
-        fresh = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    with fresh:
+        fresh = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
         os.dup2(fresh.fileno(), number, inheritable=os.get_inheritable(number))
+    finally:
+        fresh.close()

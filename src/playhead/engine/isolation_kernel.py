@@ -1,17 +1,14 @@
 """The calls of the Linux kernel that put a process tree into a network of its own.
 
-Standard library only and light: a fresh process loads it before a program starts. Every failure is an `OSError` that
-names its call.
+Every failure is an `OSError` that names its call. It imports what costs nothing (no pathlib, socket or typing), since a
+fresh interpreter loads it before each program that `isolation.launch` starts.
 """
 
+import _socket
 import ctypes
 import fcntl
 import os
-import socket
 import struct
-from collections.abc import Iterable
-from functools import cache
-from pathlib import Path
 
 _NEWNS, _NEWUSER, _NEWNET = 0x00020000, 0x10000000, 0x40000000
 _MS_BIND, _MS_REC, _MS_SLAVE = 4096, 16384, 1 << 19
@@ -22,14 +19,12 @@ _SETGID, _SETUID, _NET_ADMIN, _SYS_ADMIN = 6, 7, 12, 21
 _DROPPED = (_NET_ADMIN, 16, 17, 19, _SYS_ADMIN, 22, 38, 39)  # + module, raw I/O, ptrace, boot, perfmon, bpf
 
 
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(name: str, *args: object) -> int:
     """Calls a function of the C library; a negative result is an `OSError`."""
-    result = int(getattr(_libc(), name)(*args))
+    result = int(getattr(_libc, name)(*args))
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
@@ -51,9 +46,20 @@ def no_new_privileges() -> None:
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
+def read(path: str) -> str:
+    """A small file as text, whatever bytes it holds."""
+    with open(path, "rb") as stream:
+        return stream.read().decode("utf-8", "replace")
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "wb", buffering=0) as stream:
+        stream.write(text.encode())
+
+
 def is_single_threaded() -> bool:
     """Only a process with one thread can be moved as a whole."""
-    return sum(1 for _ in Path("/proc/self/task").iterdir()) == 1
+    return len(os.listdir("/proc/self/task")) == 1
 
 
 def has_privileges() -> bool:
@@ -62,7 +68,7 @@ def has_privileges() -> bool:
 
 
 def _holds(*capabilities: int) -> bool:
-    for line in Path("/proc/self/status").read_text("utf-8", "replace").splitlines():
+    for line in read("/proc/self/status").splitlines():
         if line.startswith("CapEff:"):
             held = int(line.split()[1], 16)
             return all(held >> c & 1 for c in capabilities)
@@ -91,7 +97,7 @@ def _unshare_as_user() -> None:
     call("unshare", _NEWUSER | _NEWNET | _NEWNS)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         try:
-            Path(f"/proc/self/{name}").write_text(text)
+            _write(f"/proc/self/{name}", text)
         except OSError as error:
             raise OSError(error.errno, f"{name} of a user namespace: {error.strerror}") from error
 
@@ -101,7 +107,7 @@ def _unshare_with_helper() -> bool:
 
     Gives False where nothing was changed.
     """
-    maps = {name: _identity(Path(f"/proc/self/{name}").read_text("utf-8")) for name in ("uid_map", "gid_map")}
+    maps = {name: _identity(read(f"/proc/self/{name}")) for name in ("uid_map", "gid_map")}
     target, (reader, writer) = os.getpid(), os.pipe()
     helper = os.fork()
     if helper == 0:
@@ -110,7 +116,7 @@ def _unshare_with_helper() -> bool:
             os.close(writer)
             if os.read(reader, 1):
                 for name, text in maps.items():
-                    Path(f"/proc/{target}/{name}").write_text(text)
+                    _write(f"/proc/{target}/{name}", text)
                 code = 0
         finally:
             os._exit(code)
@@ -135,10 +141,13 @@ def _identity(current: str) -> str:
 
 
 def _loopback_up() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link:
-        request = fcntl.ioctl(link, _SIOCGIFFLAGS, struct.pack("16sh14x", b"lo", 0))
+    link = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+    try:
+        request = fcntl.ioctl(link.fileno(), _SIOCGIFFLAGS, struct.pack("16sh14x", b"lo", 0))
         flags = struct.unpack("16sh14x", request)[1]
-        fcntl.ioctl(link, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | _IFF_UP))
+        fcntl.ioctl(link.fileno(), _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | _IFF_UP))
+    finally:
+        link.close()
 
 
 def detach_mounts() -> None:
@@ -168,5 +177,5 @@ def drop_capabilities() -> None:
     call("capset", header, struct.pack("6I", *words))
 
 
-def _mask(capabilities: Iterable[int]) -> int:
+def _mask(capabilities: tuple[int, ...]) -> int:
     return sum(1 << capability for capability in capabilities)

@@ -6,9 +6,7 @@ see: UDP and raw sockets, other protocols than TCP, io_uring, and data sent alon
 
 import ctypes
 import os
-import platform
 import struct
-from collections.abc import Iterable
 
 from playhead.engine.isolation_kernel import no_new_privileges, prctl, syscall
 
@@ -46,7 +44,7 @@ def abi() -> int:
     return syscall(_CREATE, None, 0, _VERSION_FLAG)
 
 
-def restrict(ports: Iterable[int]) -> str:
+def restrict(ports: set[int]) -> str:
     """Holds this process and its children to TCP connections to ``ports``; gives what stays open, "" for nothing.
 
     Raises:
@@ -66,9 +64,9 @@ def restrict(ports: Iterable[int]) -> str:
 
 
 def _filter_sockets() -> str:
-    machine = _MACHINES.get(platform.machine())
+    machine = _MACHINES.get(os.uname().machine)
     if machine is None:
-        return f"UDP is not covered on {platform.machine()}"
+        return f"UDP is not covered on {os.uname().machine}"
     code = b"".join(struct.pack("HBBI", *instruction) for instruction in _program(*machine))
     buffer = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))

@@ -5,7 +5,6 @@ allowed hosts are expected, and a name server that gives allowed hosts a loopbac
 refused is reported to the child, for the ledger, before the client hears of it.
 """
 
-import json
 import selectors
 import socket
 import threading
@@ -89,10 +88,11 @@ class Tunnel:
         if not message:
             self._selector.unregister(self._ours)
             return
-        for (kind, port), number in zip(json.loads(message), numbers, strict=False):
+        for role, number in zip(message.decode().split(), numbers, strict=False):
+            kind, _, port = role.partition(":")
             listener = socket.socket(fileno=number)
             listener.setblocking(False)
-            self._selector.register(listener, selectors.EVENT_READ, (kind, port))
+            self._selector.register(listener, selectors.EVENT_READ, (kind, int(port)))
 
     def _close_listeners(self) -> None:
         for key in list(self._selector.get_map().values()):
