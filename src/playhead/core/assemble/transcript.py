@@ -11,14 +11,6 @@ from playhead.core.protocol.messages import detect
 from playhead.core.values import JSON, NodeKind
 
 
-def messages_in(value: JSON, *, role: str = "assistant") -> list[JSON] | None:
-    """The messages in foreign JSON, in normal form; None when it has no known shape, or members of the wrong kind."""
-    try:
-        return detect(value, role=role)
-    except (TypeError, AttributeError, KeyError, ValueError, RecursionError):
-        return None
-
-
 def read_messages(raw: Sequence[JSON], about: str = "", depth: int = 200) -> list[JSON]:
     """The messages in normal form.
 
@@ -27,9 +19,9 @@ def read_messages(raw: Sequence[JSON], about: str = "", depth: int = 200) -> lis
     """
     if not within_depth(raw, depth):
         raise RecordError("too_deep", f"messages nest deeper than {depth}", about)
-    found = messages_in(list(raw))
+    found = detect(list(raw))
     if found is None:
-        bad = next((i for i, m in enumerate(raw) if not messages_in([m])), 0)
+        bad = next((i for i, m in enumerate(raw) if not detect([m])), 0)
         raise RecordError("undecodable", f"message {bad} has no known shape", about, position=f"/messages/{bad}")
     return found
 

@@ -104,13 +104,17 @@ def _said(part: dict[str, Any]) -> Part:
         case "thinking":
             return reasoning(str(part.get("content") or ""), signature=part.get("signature"))
         case "tool-call":
-            return call(part["tool_name"], part.get("args"), part.get("tool_call_id"))
+            return call(_tool(part), part.get("args"), part.get("tool_call_id"))
         case "builtin-tool-call" | "native-tool-call":
-            return call(part["tool_name"], part.get("args"), part.get("tool_call_id"), executor="provider")
+            return call(_tool(part), part.get("args"), part.get("tool_call_id"), executor="provider")
         case "builtin-tool-return" | "native-tool-return":
-            return result(part.get("tool_call_id"), part.get("content"), name=part["tool_name"], executor="provider")
+            return result(part.get("tool_call_id"), part.get("content"), name=_tool(part), executor="provider")
         case _:
             return other(part)
+
+
+def _tool(part: dict[str, Any]) -> str:
+    return str(part.get("tool_name") or "")
 
 
 def _asked(part: dict[str, Any]) -> Message:
@@ -122,7 +126,7 @@ def _asked(part: dict[str, Any]) -> Message:
         failed = part.get("outcome") in ("failed", "retried")
         return message("tool", [result(part.get("tool_call_id"), content, name=part.get("tool_name"), is_error=failed)])
     if kind == "retry-prompt" and part.get("tool_name"):
-        return message("tool", [result(part.get("tool_call_id"), content, name=part["tool_name"], is_error=True)])
+        return message("tool", [result(part.get("tool_call_id"), content, name=_tool(part), is_error=True)])
     blocks = content if is_list(content) else [content]
     return message("user", [_user_part(b) for b in blocks if b is not None])
 

@@ -30,7 +30,8 @@ def type_of(raw: dict[str, Any]) -> str | None:
     """The role that a message's type or constructor name stands for, None when it is no LangChain message."""
     named = raw.get("type")
     if named == "constructor" or (named is None and "lc" in raw):
-        named = (raw.get("id") or [""])[-1]
+        ids = raw.get("id")
+        named = ids[-1] if is_list(ids) and ids else None
     if not isinstance(named, str):
         return None
     return _TYPES.get(named.removesuffix("Chunk").removesuffix("Message").lower())
@@ -80,13 +81,10 @@ def _read_ai(fields: dict[str, Any]) -> Message:
         parts += [p for p in anthropic_messages.read_content(content) if p["type"] != "tool_call" or "executor" in p]
     else:
         parts += texts([content] if isinstance(content, str) else [])
-    calls = fields.get("tool_calls") or more.get("tool_calls") or ()
-    parts += [openai_chat.read_call(c) for c in calls if is_object(c)]
-    parts += [
-        call(str(c.get("name") or ""), c.get("args"), c.get("id"))
-        for c in objects(fields.get("invalid_tool_calls"))
-        if is_object(c)
-    ]
+    calls = objects(fields.get("tool_calls")) or objects(more.get("tool_calls"))
+    parts += [openai_chat.read_call(c) for c in calls]
+    broken = objects(fields.get("invalid_tool_calls"))
+    parts += [call(str(c.get("name") or ""), c.get("args"), c.get("id")) for c in broken]
     told = obj(fields.get("response_metadata"))
     reason = told.get("finish_reason", told.get("stop_reason"))
     return message("assistant", parts, name=fields.get("name"), finish_reason=finish(reason))

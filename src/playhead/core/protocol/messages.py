@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from playhead.core.json_text import NoKeyError
 from playhead.core.protocol import (
     anthropic_messages,
     frameworks,
@@ -14,18 +15,21 @@ from playhead.core.protocol import (
     openai_responses,
 )
 from playhead.core.protocol.parts import Message, finish, json_or_text, message, settle_ids, text
-from playhead.core.protocol.shape import is_list, is_object, objects
+from playhead.core.protocol.shape import is_list, is_object, named, objects
 from playhead.core.values import JSON
 
 
 def detect(value: Any, *, role: str = "assistant") -> list[Message] | None:
-    """The messages in ``value`` in normal form, None when it has no known shape.
+    """The messages in ``value`` in normal form, None when it has no known shape or cannot be stored (too deep).
 
     ``value`` is plain JSON (not stored form), or such JSON in a string, once or twice. Whole requests and responses
     are searched for their messages. ``role`` is the one of messages whose shape names none. A text that is not JSON
     is not a shape: the caller knows whose text it is.
     """
-    found = _read(unwrap(value), role)
+    try:
+        found = _read(unwrap(value), role)
+    except (NoKeyError, RecursionError):
+        return None
     return settle_ids(found) if found else None
 
 
@@ -99,7 +103,7 @@ def _is_function_call(raw: Any) -> bool:
 def _is_item(raw: Any) -> bool:
     if not is_object(raw):
         return False
-    kind = raw.get("type")
+    kind = named(raw, "type")
     if kind == "function_call":
         return "call_id" in raw or "arguments" in raw
     return kind in openai_responses.ITEMS or (kind == "message" and isinstance(raw.get("content"), list | str))
@@ -108,7 +112,7 @@ def _is_item(raw: Any) -> bool:
 def _is_block(raw: Any) -> bool:
     if not is_object(raw) or "role" in raw:
         return False
-    kind = raw.get("type")
+    kind = named(raw, "type")
     return kind in anthropic_messages.BLOCKS or (kind == "text" and isinstance(raw.get("text"), str))
 
 
@@ -126,7 +130,9 @@ def _read_one(raw: dict[str, Any], role: str) -> list[Message] | None:
 
 def _is_definition(raw: dict[str, Any]) -> bool:
     content = raw.get("content")
-    return raw.get("role") == "tool" and is_object(content) and "parameters" in (content.get("function") or content)
+    if raw.get("role") != "tool" or not is_object(content):
+        return False
+    return "parameters" in (f if is_object(f := content.get("function")) else content)
 
 
 def _is_typed_parts(raw: dict[str, Any]) -> bool:
@@ -139,9 +145,8 @@ def _is_gemini(raw: dict[str, Any]) -> bool:
     return is_list(parts) and all(is_object(p) and not {"type", "part_kind"} & set(p) for p in parts)
 
 
-def _content_types(raw: dict[str, Any]) -> set[Any]:
-    content = raw.get("content")
-    return {b.get("type") for b in content if is_object(b)} if is_list(content) else set()
+def _content_types(raw: dict[str, Any]) -> set[str | None]:
+    return {named(b, "type") for b in objects(raw.get("content"))}
 
 
 def _is_anthropic(raw: dict[str, Any]) -> bool:

@@ -96,8 +96,8 @@ def read_message(raw: dict[str, Any]) -> Message:
     parts += read_content(raw.get("content"))
     if isinstance(refusal := raw.get("refusal"), str) and refusal:
         parts.append(text(refusal))
-    calls = raw.get("tool_calls") or ([{"function": f}] if is_object(f := raw.get("function_call")) else [])
-    parts += [read_call(c) for c in calls if is_object(c)]
+    calls = objects(raw.get("tool_calls")) or ([{"function": f}] if is_object(f := raw.get("function_call")) else [])
+    parts += [read_call(c) for c in calls]
     return message(who, parts, name=raw.get("name"), finish_reason=finish(raw.get("finish_reason")))
 
 
@@ -106,7 +106,7 @@ def _failed(raw: dict[str, Any]) -> bool:
 
 
 def read_call(raw: dict[str, Any]) -> Part:
-    function = raw.get("function") or raw.get("custom") or raw
+    function = next((f for k in ("function", "custom") if is_object(f := raw.get(k))), raw)
     arguments = function.get("arguments", function.get("input", function.get("args")))
     return call(str(function.get("name") or ""), arguments, raw.get("id"))
 

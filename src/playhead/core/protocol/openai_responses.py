@@ -27,7 +27,7 @@ from playhead.core.protocol.parts import (
     text_of,
     texts,
 )
-from playhead.core.protocol.shape import is_list, is_object, obj, objects
+from playhead.core.protocol.shape import is_list, is_object, named, obj, objects
 
 NAME = "openai_responses"
 _CALLS = frozenset({"function_call", "custom_tool_call"})
@@ -83,8 +83,7 @@ def split(body: dict[str, Any]) -> list[Any]:
 
 
 def _said(item: dict[str, Any]) -> bool:
-    kind = item.get("type")
-    return role(item["role"]) == "assistant" if "role" in item else kind not in _RESULTS
+    return role(item["role"]) == "assistant" if "role" in item else named(item, "type") not in _RESULTS
 
 
 def read_raw(raw: Any) -> list[Message]:
@@ -112,7 +111,7 @@ def read_items(items: Iterable[Any]) -> list[Message]:
 
 
 def _read_item(item: dict[str, Any]) -> tuple[str, list[Part]]:
-    kind = item.get("type")
+    kind = named(item, "type")
     if kind in _CALLS:
         return "assistant", [call(str(item.get("name") or ""), item.get("arguments", item.get("input")), _id(item))]
     if kind in _RESULTS:
@@ -162,7 +161,8 @@ def _read_content(content: Any) -> list[Part]:
         return []
     if isinstance(content, str):
         return texts([content])
-    return [_read_block(b) if is_object(b) else text(str(b)) for b in content]
+    blocks = content if is_list(content) else [content]
+    return [_read_block(b) if is_object(b) else text(str(b)) for b in blocks]
 
 
 def _read_block(block: dict[str, Any]) -> Part:

@@ -15,6 +15,12 @@ def is_text(value: object) -> TypeGuard[str]:
     return isinstance(value, str)
 
 
+def named(value: dict[str, Any], name: str) -> str | None:
+    """The member when it is text, such as the name of a kind; foreign data may hold anything there."""
+    held = value.get(name)
+    return held if isinstance(held, str) else None
+
+
 def objects(value: object) -> list[dict[str, Any]]:
     """The objects in a list; none when it is no list."""
     return [v for v in value if is_object(v)] if is_list(value) else []

@@ -7,8 +7,8 @@ from typing import Any
 from playhead.core.assemble.records import ModelFacts, Record
 from playhead.core.assemble.shapes import is_object
 from playhead.core.assemble.spelling import token
-from playhead.core.assemble.transcript import messages_in
 from playhead.core.assemble.usage import GENAI, counted
+from playhead.core.protocol.messages import detect
 from playhead.core.protocol.parts import finish
 from playhead.core.values import FROM_SOURCE, JSON, NodeKind, Verdict
 from playhead.importers.otlp.genai import conversation, model_facts
@@ -41,7 +41,7 @@ def _record(span_id: str, logs: Sequence[Log]) -> Record:
     facts = model_facts(details[-1].attributes) if details else ModelFacts()
     spoken = [g for g in logs if g.name in _ROLES]
     if spoken:
-        messages = messages_in([_chat(g) for g in spoken])
+        messages = detect([_chat(g) for g in spoken])
         shown = messages is not None and any(m["parts"] for m in messages)
         facts = replace(facts, messages=messages if shown else None)
     said = next((g for g in logs if g.name == _CHOICE and _index(g) == 0), None)
@@ -84,7 +84,7 @@ def _choice(log: Log) -> JSON:
     body = _body(log)
     said = body.get("message")
     chat = {"content": None, **(said if is_object(said) else {}), "role": "assistant"}
-    found = messages_in([chat])
+    found = detect([chat])
     if not found:
         return None
     reason = finish(body.get("finish_reason"))

@@ -6,10 +6,9 @@ from typing import Any
 from playhead.core.assemble.records import Captured, ModelFacts, Record, ToolFacts
 from playhead.core.assemble.shapes import is_list, is_object
 from playhead.core.assemble.spelling import hides, json_value, split_error, without_call_envelope
-from playhead.core.assemble.transcript import messages_in
 from playhead.core.assemble.usage import GENAI, amount, counted
 from playhead.core.protocol.forms import PARAM_NAMES
-from playhead.core.protocol.messages import unwrap
+from playhead.core.protocol.messages import detect, unwrap
 from playhead.core.protocol.openai_chat import read_tool
 from playhead.core.protocol.parts import finish, message, stored
 from playhead.core.values import JSON, Cost, ErrorInfo, NodeKind
@@ -117,7 +116,7 @@ def _lower(found: Attributes, name: str) -> str | None:
 
 
 def _messages(found: Attributes) -> Sequence[JSON] | None:
-    given = messages_in(found["gen_ai.input.messages"], role="user") if "gen_ai.input.messages" in found else None
+    given = detect(found["gen_ai.input.messages"], role="user") if "gen_ai.input.messages" in found else None
     if given is None:
         given = indexed.prompt(found)
     system = found.get("gen_ai.system_instructions")
@@ -131,13 +130,11 @@ def _system(value: Any) -> list[JSON]:
     parts = unwrap(value)
     if isinstance(parts, str):
         return [message("system", [{"type": "text", "text": parts}])]
-    return messages_in([{"role": "system", "parts": parts}]) or [] if is_list(parts) else []
+    return detect([{"role": "system", "parts": parts}]) or [] if is_list(parts) else []
 
 
 def _response(found: Attributes) -> JSON:
-    said = (
-        messages_in(found["gen_ai.output.messages"]) if "gen_ai.output.messages" in found else indexed.completion(found)
-    )
+    said = detect(found["gen_ai.output.messages"]) if "gen_ai.output.messages" in found else indexed.completion(found)
     answers = [m for m in said or () if m["role"] == "assistant"]
     if not answers:
         return None

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from playhead.core.assemble.shapes import is_list, is_object
-from playhead.core.assemble.transcript import messages_in
-from playhead.core.protocol.messages import unwrap
+from playhead.core.protocol.messages import detect, unwrap
 from playhead.core.protocol.openai_chat import read_tool
 from playhead.core.values import JSON
 
@@ -29,7 +28,7 @@ def functions(found: Mapping[str, JSON]) -> list[JSON] | None:
 
 def _messages(found: Mapping[str, JSON], prefix: str) -> list[JSON] | None:
     listed = _listed(found, prefix)
-    return messages_in([_chat(m) for m in listed if is_object(m)]) if listed else None
+    return detect([_chat(m) for m in listed if is_object(m)]) if listed else None
 
 
 def _chat(raw: dict[str, Any]) -> dict[str, Any]:

@@ -1,10 +1,13 @@
 """Messages are recognised by their keys, in every shape that recordings hold them in."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from playhead.core.protocol.messages import detect, has_placeholders, offered_tools
 
@@ -330,3 +333,54 @@ def test_recorded_transcripts_tell_the_same_three_calls(shared_data: Path, file:
     assert calls[0]["arguments"] == {"order_id": "4821", "note": "日本語 naïve café 🚀"}
     assert [r["name"] for r in results] == [c["name"] for c in calls]
     assert [r["id"] for r in results] == [c["id"] for c in calls]
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        {"type": []},
+        [{"type": {}, "role": "user"}],
+        {"role": "user", "content": [{"type": ["text"]}]},
+        {"object": "response", "output": [{"type": {}}]},
+        {"role": "assistant", "content": None, "tool_calls": 1},
+        {"role": "assistant", "content": None, "tool_calls": [{"function": "x"}]},
+        {"type": "ai", "data": {"content": "", "tool_calls": True}},
+        {"lc": 1, "id": 7},
+        {"role": "tool", "content": {"function": 1}},
+        {"object": "response", "output": [{"role": "assistant", "content": 1.5}]},
+        {"kind": "response", "parts": [{"part_kind": "tool-call"}]},
+    ],
+    ids=repr,
+)
+def test_foreign_members_of_another_kind_are_no_error(foreign: Any) -> None:
+    for message in detect(foreign) or []:
+        assert isinstance(message["parts"], list)
+
+
+@pytest.mark.parametrize("key", [None, "content", "messages"])
+def test_what_nests_too_deeply_has_no_known_shape(key: str | None) -> None:
+    value: Any = {"role": "user", "content": "x"}
+    for _ in range(5000):
+        value = [value] if key is None else {key: value}
+    assert detect(value) is None
+    assert detect([{"role": "tool", "tool_call_id": "a", "content": value}]) is None
+
+
+_JUNK = st.sampled_from([1, 1.5, None, True, "", "x", [], {}, [1], {"a": 1}, [[]], [{}], {"type": []}, {"name": {}}])
+
+
+@given(data=st.data(), shape=st.sampled_from(sorted(SHAPES)))
+def test_any_member_may_be_of_any_kind(data: st.DataObject, shape: str) -> None:
+    value = json.loads(json.dumps(SHAPES[shape]))
+    for _ in range(data.draw(st.integers(1, 3))):
+        places = list(_places(value))
+        box, name = data.draw(st.sampled_from(places))
+        box[name] = json.loads(json.dumps(data.draw(_JUNK)))
+    found = detect(value)
+    assert found is None or all(isinstance(message["parts"], list) for message in found)
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    for name, held in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield value, name
+        yield from _places(held)
