@@ -23,10 +23,10 @@ def paused(run: Run, ctx: RunContext[Any], requests: DeferredToolRequests) -> No
     active = run.active
     if active is None:
         return
-    tools.announce_early(run, ctx)
     for call, error in _pauses(requests):
         if call.tool_call_id in run.paused:
             continue
+        tools.announce_early(run, ctx, call)
         step = active.tool_call(call.tool_name, arguments=call.args, call_id=call.tool_call_id)
         step.decide()
         step.observe(tools.interrupt(error))

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, SkipModelRequest
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestContext, ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
 
@@ -44,12 +44,14 @@ class Asked:
 
 @dataclass(slots=True)
 class Turn:
-    """One model request of a run. ``announced`` once the calls of its response have their places."""
+    """One model request of a run. ``announced`` once all calls of its response have their places; ``early`` holds the
+    ids of those that got theirs before the response was complete."""
 
     run: Run
     context: ModelRequestContext
     step: Any = None
     announced: bool = False
+    early: list[str] = field(default_factory=list[str])
     output_tools: frozenset[str] = field(default_factory=frozenset[str])
 
     # --- before ---
@@ -114,13 +116,23 @@ class Turn:
         if self.announced or self.step is None:
             return
         self.announced = True
-        self.step.announce(
-            [
-                seam.Requested(part.tool_call_id, part.tool_name, part.args)
-                for part in response.parts
-                if part.part_kind == "tool-call" and part.tool_name not in self.output_tools
-            ]
-        )
+        calls = [p for p in response.parts if p.part_kind == "tool-call" and p.tool_name not in self.output_tools]
+        self._reserve([call for call in calls if not self._was_early(call)])
+
+    def announce_early(self, call: ToolCallPart) -> None:
+        """Reserves a call that runs although nobody has seen the whole response yet."""
+        if not self.announced and self.step is not None:
+            self.early.append(call.tool_call_id)
+            self._reserve([call])
+
+    def _was_early(self, call: ToolCallPart) -> bool:
+        if call.tool_call_id not in self.early:
+            return False
+        self.early.remove(call.tool_call_id)
+        return True
+
+    def _reserve(self, calls: Sequence[ToolCallPart]) -> None:
+        self.step.announce([seam.Requested(call.tool_call_id, call.tool_name, call.args) for call in calls])
 
     def answered(self, response: ModelResponse, *, streamed: bool = False, partial: bool = False) -> None:
         """The response is complete (or as complete as it gets): announce, then close the step."""
@@ -267,6 +279,9 @@ async def _here(turn: Turn, context: ModelRequestContext, handler: Handler) -> M
     with _inside(turn):
         try:
             response = await handler(changed)
+        except SkipModelRequest as skip:
+            turn.answered(skip.response, streamed=streamed)
+            raise
         except BaseException as error:
             if streamed and isinstance(error, asyncio.CancelledError):
                 turn.run.cut = turn

@@ -36,7 +36,7 @@ async def execute(
         if run.replay is not None:
             run.replay.check()
         return await live(args)
-    announce_early(run, ctx)
+    announce_early(run, ctx, call)
     effect, attributes = _about(run, ctx, definition)
     step = active.tool_call(call.tool_name, arguments=call.args, call_id=call.tool_call_id, effect=effect, **attributes)
     answer = await step.decide_async()
@@ -54,13 +54,18 @@ async def execute(
     return result
 
 
-def announce_early(run: Run, ctx: RunContext[Any]) -> None:
-    """Announces the calls of a response whose stream the framework has not closed yet, though its tools run already."""
+def announce_early(run: Run, ctx: RunContext[Any], call: ToolCallPart) -> None:
+    """Announces the calls of a response whose stream the framework has not closed yet, though its tools run already.
+
+    All of them where the response stands in the history, else the one that is here.
+    """
     turn = run.turn
     if turn is not None and turn.step is not None and not turn.announced:
         response = last_response(ctx)
-        if response is not None:
+        if response is not None and any(getattr(p, "tool_call_id", None) == call.tool_call_id for p in response.parts):
             turn.announce(response)
+        else:
+            turn.announce_early(call)
 
 
 def _about(run: Run, ctx: RunContext[Any], definition: ToolDefinition) -> tuple[Effect, dict[str, JSON]]:
@@ -147,7 +152,7 @@ def rejected(run: Run, ctx: RunContext[Any], call: ToolCallPart, error: Validati
     if active is None:
         return
     try:
-        announce_early(run, ctx)
+        announce_early(run, ctx, call)
         shown = (
             error.message if isinstance(error, ModelRetry) else error.errors(include_url=False, include_context=False)
         )
