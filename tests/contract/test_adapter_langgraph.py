@@ -63,9 +63,11 @@ class Scripted(BaseChatModel):
         last = max(n for n, m in enumerate(messages) if isinstance(m, HumanMessage))
         turn = sum(isinstance(m, AIMessage) for m in messages[last:])
         if turn < len(self.spec.turns):
-            return AIMessage("", tool_calls=[self.call(c, turn, n) for n, c in enumerate(self.spec.turns[turn])])
-        results = [_read(m.content) for m in messages if isinstance(m, ToolMessage)]
-        return AIMessage(self.spec.says(results) if self.spec.says else f"saw {results}")
+            return AIMessage(
+                content="", tool_calls=[self.call(c, turn, n) for n, c in enumerate(self.spec.turns[turn])]
+            )
+        results = [m.content for m in messages if isinstance(m, ToolMessage)]
+        return AIMessage(content=self.spec.says(results) if self.spec.says else f"saw {results}")
 
     def call(self, call: Call, turn: int, index: int) -> Any:
         made = call.id if call.id is not None else f"made-{turn}-{index}"
@@ -83,26 +85,22 @@ class Scripted(BaseChatModel):
         self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         if self.breaks is not None:
-            yield ChatGenerationChunk(message=AIMessageChunk(self.breaks[0]))
+            yield ChatGenerationChunk(message=AIMessageChunk(content=self.breaks[0]))
             raise self.breaks[1]
         said = self.answer(messages, stop, kwargs)
         pieces = [json.dumps(call["args"]) for call in said.tool_calls]
         for index, (call, args) in enumerate(zip(said.tool_calls, pieces, strict=True)):
             for name, text, made in ((call["name"], args[:3], call["id"]), (None, args[3:], None)):
                 chunk: Any = {"name": name, "args": text, "id": made, "index": index, "type": "tool_call_chunk"}
-                yield ChatGenerationChunk(message=AIMessageChunk("", tool_call_chunks=[chunk]))
+                yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[chunk]))
         for word in [] if pieces else str(said.content).split(" "):
-            yield ChatGenerationChunk(message=AIMessageChunk(word if word == "saw" else f" {word}"))
+            yield ChatGenerationChunk(message=AIMessageChunk(content=word if word == "saw" else f" {word}"))
 
 
 def _fixed(message: BaseMessage) -> Any:
     """A message without the ids that differ from run to run."""
     dumped = message.model_dump(mode="json")
     return {name: value for name, value in dumped.items() if name not in ("id", "response_metadata")}
-
-
-def _read(content: Any) -> Any:
-    return content if not isinstance(content, str) else content
 
 
 def as_tool(body: Callable[..., Any]) -> BaseTool:

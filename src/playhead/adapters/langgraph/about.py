@@ -1,7 +1,7 @@
 """What is known of a tool: which arguments a model may give it, what it may change, which MCP server has it."""
 
 import inspect
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from langchain_core.tools.base import BaseTool
 
@@ -43,7 +43,8 @@ def arguments(active: seam.ActiveSession, tool: BaseTool, call_id: str | None, g
     names = about(tool).names
     if not isinstance(given, dict):
         return {next(iter(names)) if names is not None and len(names) == 1 else "input": given}
-    return given if names is None else {name: value for name, value in given.items() if name in names}
+    shown = cast("dict[str, Any]", given)
+    return shown if names is None else {name: value for name, value in shown.items() if name in names}
 
 
 def _names(tool: BaseTool) -> frozenset[str] | None:

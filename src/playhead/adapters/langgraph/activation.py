@@ -126,7 +126,7 @@ def _wrap_models() -> Callable[[], None]:
 
 
 def _wrap_graphs() -> Callable[[], None]:
-    from langgraph.pregel import Pregel
+    from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs]
 
     from playhead.adapters.langgraph import boundary, starting, twins
 

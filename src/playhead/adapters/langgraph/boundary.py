@@ -3,7 +3,7 @@
 `invoke` goes through `stream` in the framework; the inner of the two is then let through.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -13,6 +13,7 @@ from playhead.adapters.langgraph import inputs
 from playhead.adapters.langgraph.guard import trouble
 from playhead.adapters.langgraph.scope import RUNNING, Running
 from playhead.adapters.langgraph.versions import version_of
+from playhead.core.protocol.shape import obj
 from playhead.engine import seam
 from playhead.engine.frames import FRAME, leave
 from playhead.engine.zero_code import sessions_wanted
@@ -42,7 +43,7 @@ class _Run:
     """One run of a graph."""
 
     def __init__(self, graph: Any, given: Any, config: Any, context: Any, entry: str) -> None:
-        self.thread: Any = ((config or {}).get("configurable") or {}).get("thread_id")
+        self.thread: Any = obj(obj(config).get("configurable")).get("thread_id")
         self.state: Any = None
         kept, refused = inputs.encode(given, config, context, entry)
         direct = (frame := FRAME.get()) is None or isinstance(frame, seam.ActiveSession)
@@ -58,7 +59,7 @@ class _Run:
         self.running = Running(root, _executable(graph))
 
     @contextmanager
-    def entered(self) -> Iterator[None]:
+    def entered(self) -> Generator[None]:
         """Inside the run. Not held across a ``yield`` to the caller, whose own context it would change."""
         frame, running = self.scope.enter(), RUNNING.set(self.running)
         try:

@@ -8,6 +8,8 @@ served. A test fails when a version of LangGraph calls the function otherwise.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from playhead.core.protocol.shape import is_object
+
 SEND = "__pregel_send"
 
 Write: TypeAlias = tuple[str, Any]
@@ -17,7 +19,7 @@ Send: TypeAlias = Callable[[Sequence[Write]], None]
 def sender(config: Mapping[str, Any] | None) -> Send | None:
     """The function that writes to the state of the graph around, None outside a graph."""
     configurable: Any = (config or {}).get("configurable")
-    return configurable.get(SEND) if isinstance(configurable, dict) else None
+    return configurable.get(SEND) if is_object(configurable) else None
 
 
 def watched(config: Mapping[str, Any], kept: list[Write]) -> dict[str, Any]:

@@ -48,8 +48,9 @@ def encode_result(tool: BaseTool, result: Any, call_id: str | None, writes: Sequ
     native: dict[str, JSON] = {}
     if writes:
         native["writes"] = [[channel, objects.encode(value, call_id)] for channel, value in writes]
-    if tool.response_format == "content_and_artifact" and isinstance(result, tuple) and len(result) == 2:
-        result, artifact = result
+    pair = objects.as_tuple(result) if tool.response_format == "content_and_artifact" else ()
+    if len(pair) == 2:
+        result, artifact = pair
         native["artifact"] = objects.encode(artifact, call_id)
     shown, failed = _shown(result, call_id)
     if shown is not result:

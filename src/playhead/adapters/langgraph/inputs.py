@@ -75,8 +75,9 @@ def _plain(value: Any) -> Any:
 
 
 def _plain_message(value: Any) -> Any:
-    if isinstance(value, tuple) and len(value) == 2 and value[0] in _PAIRS:
-        return {"role": _PAIRS[value[0]], "content": value[1]}
+    pair = objects.as_tuple(value)
+    if len(pair) == 2 and pair[0] in _PAIRS:
+        return {"role": _PAIRS[pair[0]], "content": pair[1]}
     if not isinstance(value, BaseMessage):
         return value
     if value.type not in _ROLES or value.additional_kwargs:

@@ -1,7 +1,7 @@
 """LangChain's messages, offered tools and model parameters in the normal form."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -66,8 +66,8 @@ def tool_choice(kwargs: Mapping[str, Any]) -> JSON:
 
 def params(model: Any, stop: Any, kwargs: Mapping[str, Any]) -> dict[str, JSON]:
     """The parameters of a request: the model's own, and those given with the call over them."""
-    held = vars(model)
-    made = {common: held[name] for name, common in PARAMS.items() if held.get(name) is not None}
+    held = cast("dict[str, Any]", vars(model))
+    made: dict[str, Any] = {c: held[name] for name, c in PARAMS.items() if held.get(name) is not None}
     made.update(obj(held.get("model_kwargs")))
     for name, value in kwargs.items():
         if value is not None and name not in _NO_PARAMS and not name.startswith(("ls_", "_")):

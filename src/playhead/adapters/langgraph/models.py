@@ -5,6 +5,7 @@ framework's, in a replay too: a recorded answer comes out of the same place as a
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 from langchain_core.language_models.chat_models import BaseChatModel
@@ -17,6 +18,7 @@ from playhead.adapters.langgraph import overrides, responses, twins
 from playhead.adapters.langgraph.guard import trouble
 from playhead.adapters.langgraph.overrides import Asked
 from playhead.adapters.langgraph.scope import executable, is_root, remember
+from playhead.core.protocol.shape import is_object
 from playhead.core.values import Outcome, OutcomeKind
 from playhead.engine import seam
 
@@ -70,7 +72,7 @@ class _Turn:
     def _request(self) -> seam.ModelRequest:
         asked = self.asked
         tools = forms.tools(asked.kwargs.get("tools"))
-        self.offered = frozenset(tool["name"] for tool in tools if isinstance(tool, dict) and "name" in tool)
+        self.offered = frozenset(tool["name"] for tool in tools if is_object(tool) and "name" in tool)
         return seam.ModelRequest(
             messages=asked.messages,
             to_normal=forms.normal,
@@ -135,9 +137,7 @@ class _Turn:
             active.refused(call.get("name") or "", refused, arguments=call.get("args"), call_id=call.get("id"))
         parts: Any = [part for part in result.message["parts"] if "executor" in part]
         given = {part["id"]: part for part in parts if part["type"] == "tool_result"}
-        for part in parts:
-            if part["type"] != "tool_call":
-                continue
+        for part in (part for part in parts if part["type"] == "tool_call"):
             found = given.get(part["id"])
             kind = OutcomeKind.RESULT_ERROR if found and found.get("is_error") else OutcomeKind.VALUE
             outcome = None if found is None else Outcome(kind=kind, value=found["content"])
@@ -170,8 +170,6 @@ class _Turn:
             self._answered(merged.message, merged.generation_info, streamed=True, partial=error is not None, **how)
 
     def inside(self) -> Any:
-        from contextlib import nullcontext
-
         return nullcontext() if self.step is None else self.step.inside()
 
 

@@ -6,8 +6,8 @@ makes nothing else. The id of the call that gave a value is left open and filled
 
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage, ToolMessage, message_to_dict, messages_from_dict
@@ -49,11 +49,10 @@ class _Writer:
         if type(value) in _PLAIN:
             return value
         if isinstance(value, dict):
-            return self._map(value)
-        if isinstance(value, list):
-            return [self.data(v) for v in value]
-        if isinstance(value, tuple):
-            return {TAG: "tuple", "items": [self.data(v) for v in value]}
+            return self._map(cast("dict[Any, Any]", value))
+        if isinstance(value, list | tuple):
+            made = [self.data(v) for v in cast("Sequence[Any]", value)]
+            return made if isinstance(value, list) else {TAG: "tuple", "items": made}
         return self._object(value)
 
     def _map(self, value: Mapping[Any, Any]) -> Any:
@@ -88,6 +87,11 @@ class _Writer:
         return {TAG: "message", "type": raw["type"], "data": made}
 
 
+def as_tuple(value: object) -> tuple[Any, ...]:
+    """The value itself where it is a tuple, else an empty one."""
+    return cast("tuple[Any, ...]", value) if isinstance(value, tuple) else ()
+
+
 def as_data(value: Any) -> Any:
     """A record (pydantic model, dataclass) as JSON-like data.
 
@@ -95,7 +99,8 @@ def as_data(value: Any) -> Any:
         NoKeyError: it holds something that pydantic cannot write.
     """
     try:
-        return TypeAdapter(type(value)).dump_python(value, mode="json")
+        adapter: TypeAdapter[Any] = TypeAdapter(cast("type[Any]", type(value)))
+        return adapter.dump_python(value, mode="json")
     except Exception as error:
         raise NoKeyError("unsupported_type", f"{type(value).__name__}: {error}") from error
 

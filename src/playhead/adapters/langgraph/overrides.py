@@ -10,6 +10,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from playhead.adapters.langgraph import messages as forms
 from playhead.core.override import effective, override_model
 from playhead.core.policy import ReplayOverride
+from playhead.core.protocol.shape import is_object, obj
 from playhead.engine import seam
 from playhead.errors import RefusedError
 
@@ -29,7 +30,7 @@ class Asked:
 
 def name_of(model: BaseChatModel, kwargs: Any = None) -> str | None:
     """The name under which a model is requested."""
-    given = (kwargs or {}).get("model")
+    given = obj(kwargs).get("model")
     held = vars(model)
     found = given if isinstance(given, str) else next((held[n] for n in _NAMES if isinstance(held.get(n), str)), None)
     return found.removeprefix("models/") if found else None
@@ -123,7 +124,7 @@ def _bound_to(model: BaseChatModel, kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_parameters(tool: Any) -> Any:
-    if isinstance(tool, dict) and "input_schema" in tool:
+    if is_object(tool) and "input_schema" in tool:
         return {"title": tool["name"], "description": tool.get("description") or "", **tool["input_schema"]}
     return tool
 

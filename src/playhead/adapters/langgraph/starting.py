@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from langgraph.pregel import Pregel
+from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs]
 
 from playhead.adapters.langgraph import inputs
 from playhead.core.protocol.shape import is_object

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import ToolMessage
@@ -241,11 +242,17 @@ def _arun(own: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _arriving(own: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, *args, **kwargs: arrive(self, lambda *a, **k: own(self, *a, **k), args, kwargs)
+    def run(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
+        return arrive(self, partial(own, self), args, kwargs)
+
+    return run
 
 
 def _arriving_async(own: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, *args, **kwargs: arrive_async(self, lambda *a, **k: own(self, *a, **k), args, kwargs)
+    async def arun(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
+        return await arrive_async(self, partial(own, self), args, kwargs)
+
+    return arun
 
 
 _METHODS = twins.Methods(

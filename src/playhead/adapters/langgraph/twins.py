@@ -9,7 +9,7 @@ import functools
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from playhead.errors import ConfigError
@@ -48,8 +48,8 @@ def twin(original: T, methods: Methods) -> T:
     """A twin of ``original``; itself where it is one."""
     if is_twin(original):
         return original
-    cls = type(original)
-    made = _classes.get(cls) or _made(cls, methods)
+    cls = cast("type[Any]", type(original))
+    made = cast("type[Any]", _classes.get(cls) or _made(cls, methods))
     new = object.__new__(made)
     for name in _STATE:
         object.__setattr__(new, name, getattr(original, name))
