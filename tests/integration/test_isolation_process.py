@@ -205,3 +205,15 @@ def test_processes_forked_inside_share_the_guard() -> None:
         assert said == {"error": 111}
         with pytest.raises(BlockingIOError):
             server.accept()
+
+
+@pytest.mark.usefixtures("namespaces")
+def test_attempts_that_only_the_kernel_saw_are_counted() -> None:
+    said = child("""
+    import subprocess
+    level = enter(Isolation(mode="require"))
+    said["before"] = isolation.refusals(level)
+    subprocess.run(["curl", "-s", "-m", "2", "http://203.0.113.1/"])
+    said["after"] = isolation.refusals(level)
+    """)
+    assert said == {"before": [], "after": ["hosts not seen (1 tries by programs or native code)"]}

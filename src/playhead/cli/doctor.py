@@ -138,7 +138,18 @@ def _capabilities(context: Context) -> Iterator[Finding]:
 
 
 def _guard(_: Context) -> Iterator[Finding]:
-    yield Finding(check="egress guard", state="ok", detail="python: binds this process, not programs that it starts")
+    from playhead.engine.isolation import available
+
+    levels = available()
+    offered = {"namespace": levels.namespace, "bwrap": levels.bwrap, "landlock": levels.landlock}
+    best = next((name for name, reason in offered.items() if reason is None), None)
+    lacking = "; ".join(f"{name}: {reason}" for name, reason in offered.items() if reason is not None)
+    detail = f"{best} + python" if best else "python: binds the agent's process, not programs that it starts"
+    if best in ("namespace", "bwrap"):
+        yield Finding(check="egress guard", state="ok", detail=detail)
+    else:
+        fix = "allow user namespaces, or install bubblewrap, so that replays hold whole process trees"
+        yield Finding(check="egress guard", state="info", detail=f"{detail} ({lacking})", fix=fix)
 
 
 _CHECKS = (_python, _settings, _store, _disk, _spool, _adapters, _capabilities, _guard)

@@ -228,10 +228,11 @@ def _refused(reasons: Sequence[str]) -> RefusedError:
 
 
 def refusals(level: Level) -> tuple[str, ...]:
-    """What was refused since the last call outside Python: ``host:port`` where the tunnel saw it."""
+    """What was refused outside Python: ``host:port`` where the tunnel saw it, else how often there was no route."""
+    unseen = kernel.unroutable() if level.name == "namespace" else 0
+    found = [f"hosts not seen ({unseen} tries by programs or native code)"] if unseen else []
     if level.control is None:
-        return ()
-    found: list[str] = []
+        return tuple(found)
     with socket.socket(fileno=os.dup(level.control)) as control, suppress(OSError):
         while message := control.recv(_LONGEST_REPORT, socket.MSG_DONTWAIT):
             found.append(message.decode())

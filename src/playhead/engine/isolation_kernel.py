@@ -150,6 +150,19 @@ def _loopback_up() -> None:
         link.close()
 
 
+def unroutable() -> int:
+    """How often something in this network wanted to send to an address that no route leads to."""
+    try:
+        names, values = (line.split() for line in read("/proc/self/net/snmp").splitlines()[:2])
+        count = int(values[names.index("OutNoRoutes")])
+        for line in read("/proc/self/net/snmp6").splitlines():
+            if line.startswith("Ip6OutNoRoutes"):
+                count += int(line.split()[1])
+    except (OSError, ValueError):
+        return 0  # a kernel that does not count
+    return count
+
+
 def detach_mounts() -> None:
     """From here on mounts made here stay here; those made outside still arrive."""
     call("mount", b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_SLAVE), None)
