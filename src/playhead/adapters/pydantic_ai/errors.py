@@ -11,6 +11,11 @@ def register() -> None:
     """Lets every exception of the framework, also what it raises for HTTP statuses, come back as itself."""
     known: list[Any] = list(vars(pydantic_ai.exceptions).values())
     for found in known:
-        ours = isinstance(found, type) and issubclass(found, Exception)
-        if ours and found.__module__ == "pydantic_ai.exceptions" and not found.__name__.startswith("Skip"):
+        if _is_ours(found):
             register_error(found)
+
+
+def _is_ours(found: Any) -> bool:
+    """Whether a name of the framework's module is an exception of it. `Skip...` are results, not failures."""
+    known = isinstance(found, type) and issubclass(found, Exception)
+    return known and found.__module__ == "pydantic_ai.exceptions" and not found.__name__.startswith("Skip")
