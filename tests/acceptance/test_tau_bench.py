@@ -33,7 +33,7 @@ def test_each_fork_names_what_was_changed(shared_data: Path, tmp_path: Path):
     prompt, argument = found["other_prompt"], found["other_argument"]
     assert prompt["diverged_at_first_model_request"] == prompt["sessions"] == 8
     assert "+You are a pirate." in prompt["first"]["diff"]
-    assert argument["exactly_that_call_named"] == argument["sessions"] == 8
+    assert argument["exactly_that_call_named"] == argument["sessions"] == 6  # two of the eight called no tool
     assert argument["first"]["what"] == "arguments"
 
 
