@@ -75,6 +75,18 @@ class Connections:
         with self._taken() as connection:
             connection.execute(statement)
 
+    def forget_history(self) -> None:
+        """Empty the write-ahead log, which holds older states of pages. While somebody reads one of them it stays, and
+        goes with the next call or the last closing."""
+        with self._taken() as connection:
+            connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            except sqlite3.OperationalError:
+                return  # locked: as while somebody reads
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {round(self.busy_timeout * 1000)}")
+
     @contextmanager
     def exclusive(self) -> Generator[None]:
         """Keeps the other writers of this process out, so that they wait without polling the file."""
@@ -116,6 +128,7 @@ class Connections:
         try:
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA secure_delete = ON")  # zeros instead of what was deleted or compacted away
             connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
             connection.create_function("members_equal", 2, members_equal, deterministic=True)
         except BaseException:

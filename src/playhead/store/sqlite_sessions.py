@@ -114,6 +114,7 @@ class SqliteSessions:
         with self._connections.writing() as c:
             rows.delete_session(c, session_id)
         self._streams.pop(session_id, None)
+        self._connections.forget_history()
 
     def add_verdicts(
         self, session_id: str, verdicts: Sequence[Verdict], *, instead_of: Sequence[str] = ()
