@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from playhead.core.evaluation import EvaluationContext
@@ -205,10 +206,10 @@ def test_closed_streams_and_threads_without_end_do_not_keep_the_verdict_back(pro
 def test_a_process_that_it_leaves_behind_is_ended(project: Project) -> None:
     verdict = said(project, "import subprocess; return {'score': subprocess.Popen(['sleep', '60']).pid}")
     assert verdict.score is not None
-    with pytest.raises(ProcessLookupError):
-        for _ in range(200):
-            os.kill(int(verdict.score), 0)
-            time.sleep(0.01)
+    until = time.monotonic() + 5
+    while psutil.pid_exists(int(verdict.score)) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not psutil.pid_exists(int(verdict.score))
 
 
 def test_no_tool_runs_live_in_an_evaluator(project: Project) -> None:
@@ -290,7 +291,7 @@ def test_an_evaluator_that_ran_again_leaves_no_old_verdicts(project: Project) ->
     store = MemoryStore()
     store.sessions.put(a_session(), [])
     (project.root / "checks.py").write_text(
-        "import os\ndef check(ctx):\n    if os.path.exists('ok'): return {'name': 'refund', 'passed': True}\n    raise OSError"
+        "import os\n\ndef check(ctx):\n    os.stat('ok')\n    return {'name': 'refund', 'passed': True}"
     )
     store.evaluators.register(read("checks.py:check", working_dir=project.root))
     chosen = [choose(store, EvaluatorConfig(evaluator="check"))]

@@ -40,6 +40,20 @@ def longest_match(pattern: bytes) -> ByteExpression:
     return cast("ByteExpression", re2.compile(pattern, options))
 
 
+def searched(pattern: str, text: str) -> bool:
+    """Whether an expression of a user matches somewhere in a text, as characters.
+
+    Raises:
+        ValueError: it is no expression.
+    """
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options).search(text.encode("utf-8", "replace").decode()) is not None
+    except re2.error as error:
+        raise ValueError(f"{error}") from None
+
+
 def escaped(text: str) -> str:
     return cast("str", re2.escape(text))
 

@@ -349,5 +349,10 @@ def at_pointer(value: JSON, pointer: str) -> Any:
     return value
 
 
+def found_at(value: JSON, pointer: str) -> bool:
+    """Whether there is such a place."""
+    return at_pointer(value, pointer) is not _NOWHERE
+
+
 def _step(name: str) -> str:
     return "/" + name.replace("~", "~0").replace("/", "~1")
