@@ -281,7 +281,7 @@ class Node:
     status: NodeStatus = NodeStatus.COMPLETED
     inputs: JSON = None
     outcome: Outcome | None = None
-    attributes: dict[str, JSON] = field(default_factory=dict)
+    attributes: dict[str, JSON] = field(default_factory=dict[str, JSON])
     call: ToolCall | None = None
     model: ModelCall | None = None
     imported: Imported | None = None
@@ -289,7 +289,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One turn of a session with several: its input, output (None when it ends with a tool call), first and last node."""
+    """One turn of several: its input, its output (None when it ends with a tool call), its first and last node."""
 
     input: JSON
     output: JSON = None
@@ -325,7 +325,7 @@ class Session:
     usage: Usage | None = None
     cost: Cost | None = None
     tags: tuple[str, ...] = ()
-    metadata: dict[str, JSON] = field(default_factory=dict)
+    metadata: dict[str, JSON] = field(default_factory=dict[str, JSON])
     not_replayable: tuple[str, ...] = ()
     effective_prompt: JSON = None
     effective_system_prompt: JSON = None
@@ -374,6 +374,8 @@ class RunSpec:
     env: tuple[str, ...] = ()  # names passed on from the worker's environment
     secrets: tuple[str, ...] = ()
     timeout: float | None = None  # seconds
+    memory: int | None = None  # bytes that its process tree may hold
+    output: int | None = None  # bytes that it may print
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -385,8 +387,8 @@ class AgentVersion:
     number: int
     created_at: int
     run_spec: RunSpec | None = None
-    fingerprint: dict[str, JSON] = field(default_factory=dict)  # commit, dirty, python, frameworks
-    capabilities: dict[str, JSON] = field(default_factory=dict)
+    fingerprint: dict[str, JSON] = field(default_factory=dict[str, JSON])  # commit, dirty, python, frameworks
+    capabilities: dict[str, JSON] = field(default_factory=dict[str, JSON])
 
 
 class ReplayStatus(StrEnum):

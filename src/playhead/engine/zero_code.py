@@ -1,4 +1,4 @@
-"""Whether runs of frameworks open sessions of their own: `playhead.install()` says yes, a replay's own activation no."""
+"""Whether runs of frameworks open sessions of their own: `playhead.install()` says yes, a replay by itself no."""
 
 _wanted = [False]
 

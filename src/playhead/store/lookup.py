@@ -69,7 +69,7 @@ def resolve(
     if last is not None:
         found = nth_newest(int(last[1] or 0))
         if found is None:
-            raise NotFoundError(f"there is no {what} {text!r}", hint=f"list them: playhead {what}s list")
+            raise NotFoundError(f"there is no {what} {text!r}", hint=f"list them: playhead {what} list")
         return found
     fits = fitting(text)
     if text in fits:
