@@ -1,8 +1,6 @@
 """The OpenAI Agents adapter against the scenarios that every adapter runs."""
 
 import asyncio
-import functools
-import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -89,23 +87,6 @@ class Other(ModelProvider):
 
     def get_model(self, model_name: str | None) -> Model:
         return Script(Spec(model=model_name or ""))
-
-
-def signalling(body: Callable[..., Any]) -> Callable[..., Any]:
-    """A tool body whose signals end the run with the reason, where the framework has none of its own."""
-    if inspect.iscoroutinefunction(body):
-
-        @functools.wraps(body)
-        async def tool(**kwargs: Any) -> Any:
-            return await body(**kwargs)
-
-    else:
-
-        @functools.wraps(body)
-        def tool(**kwargs: Any) -> Any:
-            return body(**kwargs)
-
-    return tool
 
 
 def told(context: Any, error: Exception) -> Any:

@@ -16,16 +16,21 @@ from playhead.engine.zero_code import want_sessions
 
 
 class _Adapter(NamedTuple):
-    """``module`` of ours to import once ``framework`` is there; it has ``install()`` and ``uninstall()``."""
+    """``module`` of ours to import once ``framework`` is there; it has ``install()`` and ``uninstall()``.
+
+    ``sign`` is a name that the framework has and another package of the same name has not.
+    """
 
     framework: str
     module: str
+    sign: str | None = None
 
 
 _ADAPTERS = (
     _Adapter("httpx", "playhead.adapters.wire"),
     _Adapter("httpx2", "playhead.adapters.wire"),
     _Adapter("pydantic_ai", "playhead.adapters.pydantic_ai"),
+    _Adapter("agents", "playhead.adapters.openai_agents", sign="FunctionTool"),
     _Adapter("langchain_core.tools.base", "playhead.adapters.langgraph"),
     _Adapter("langchain_core.language_models.chat_models", "playhead.adapters.langgraph"),
     _Adapter("langgraph.pregel", "playhead.adapters.langgraph"),
@@ -74,6 +79,8 @@ _state: dict[str, _Waiting] = {}
 
 
 def _activate(adapter: _Adapter) -> None:
+    if adapter.sign is not None and not hasattr(sys.modules.get(adapter.framework), adapter.sign):
+        return
     importlib.import_module(adapter.module).install()
 
 

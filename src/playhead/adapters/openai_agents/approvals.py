@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 from agents.exceptions import ToolTimeoutError
 
 from playhead.core.canonical import to_stored
+from playhead.core.protocol.shape import is_object
 from playhead.core.values import JSON, Outcome, OutcomeKind
 from playhead.engine import seam
 
@@ -19,10 +20,10 @@ _waiting: WeakKeyDictionary[seam.ActiveSession, dict[str, tuple[str, Any]]] = We
 
 
 def _call(item: Any) -> tuple[str | None, str, Any]:
-    raw = item.raw_item
+    raw: Any = item.raw_item
 
     def held(name: str) -> Any:
-        return raw.get(name) if isinstance(raw, dict) else getattr(raw, name, None)
+        return raw.get(name) if is_object(raw) else getattr(raw, name, None)
 
     return held("call_id"), item.qualified_name or str(held("name")), held("arguments")
 

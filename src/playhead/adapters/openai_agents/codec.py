@@ -4,6 +4,7 @@ The JSON value of an outcome stands for itself. Where the framework's object is 
 another text for it, the outcome also has an envelope. An envelope names one of a few shapes, never a class:
 
 - ``structured``: the value is a text, image or file output of the framework, or a list of them;
+- ``as_given``: the value of an error that is no text, which is the value as it stands;
 - ``shown``: the text that the model is shown for a value whose own text would be another one;
 - ``response``: a whole `ModelResponse`, with the ``events`` of its stream where it was streamed.
 """
@@ -79,10 +80,11 @@ def encode_result(result: Any) -> Result:
     """
     if isinstance(result, _STRUCTURED_CLASSES):
         return Result(to_stored(messages.plain(result)), native({"structured": True}))
-    if isinstance(result, list | tuple) and result and all(isinstance(item, _STRUCTURED_CLASSES) for item in result):
+    several: list[Any] = list(result) if isinstance(result, list | tuple) else []  # pyright: ignore[reportUnknownArgumentType]
+    if several and all(isinstance(item, _STRUCTURED_CLASSES) for item in several):
         return Result(to_stored(messages.plain(result)), native({"structured": True}))
-    value = to_stored(result, lower=_lowered)
-    shown = str(result)
+    value = to_stored(result, lower=_lowered)  # pyright: ignore[reportUnknownArgumentType]
+    shown = str(result)  # pyright: ignore[reportUnknownArgumentType]
     return Result(value, None if str(from_stored(value)) == shown else native({"shown": shown}))
 
 
@@ -116,6 +118,11 @@ def _typed(value: Any, shown: str, tool: Any) -> Any:
         return made if str(made) == shown else shown
     except Exception:  # noqa: BLE001 - annotations and validators are the user's
         return shown
+
+
+def decode_error(outcome: Outcome, tool: Any) -> Any:
+    """An error that the model is shown: as the tool gave it where it was no text, else the text."""
+    return decode_result(outcome, tool) if _shapes(outcome.native) else text_of(outcome)
 
 
 def text_of(outcome: Outcome) -> str:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from agents import FunctionTool, Handoff, ModelResponse, ModelSettings
 from pydantic import BaseModel
@@ -11,7 +11,7 @@ from playhead.core.protocol import openai_responses
 from playhead.core.protocol.forms import Response
 from playhead.core.protocol.openai_chat import read_choice
 from playhead.core.protocol.parts import stored
-from playhead.core.protocol.shape import is_object
+from playhead.core.protocol.shape import is_list, is_object, objects
 from playhead.core.protocol.usage import openai as read_usage
 from playhead.core.values import JSON, Usage
 
@@ -38,10 +38,10 @@ def plain(value: Any) -> Any:
         return value.model_dump(mode="json", exclude_unset=True, warnings=False)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, dict):
+    if is_object(value):
         return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
+    if is_list(value) or isinstance(value, tuple):
+        return [plain(v) for v in cast("list[Any]", value)]
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
@@ -94,10 +94,10 @@ class ToolForms:
         return [self._form(offered) for offered in (*tools, *handoffs)]
 
     def _form(self, offered: Any) -> JSON:
-        if not isinstance(offered, FunctionTool | Handoff):
+        parts = _parts(offered)
+        if parts is None:
             config = {k: v for k, v in plain(offered).items() if v is not None} if _has_fields(offered) else {}
             return {"name": getattr(offered, "name", type(offered).__name__), "type": "provider", "config": config}
-        parts = _parts(offered)
         known = self._kept.get(id(offered))
         if known is not None and known[0] is offered and known[1] == parts:
             return known[2]
@@ -109,10 +109,14 @@ class ToolForms:
         return made
 
 
-def _parts(offered: Any) -> tuple[Any, ...]:
+def _parts(offered: Any) -> tuple[Any, ...] | None:
+    """Name, description, schema and strictness of a function or handoff; None for what the provider runs."""
     if isinstance(offered, FunctionTool):
         return offered.qualified_name, offered.description, offered.params_json_schema, offered.strict_json_schema
-    return offered.tool_name, offered.tool_description, offered.input_json_schema, offered.strict_json_schema
+    if not isinstance(offered, Handoff):
+        return None
+    handoff = cast("Any", offered)
+    return handoff.tool_name, handoff.tool_description, handoff.input_json_schema, handoff.strict_json_schema
 
 
 def _has_fields(offered: Any) -> bool:
@@ -139,8 +143,8 @@ def usage(response: ModelResponse) -> Usage | None:
 def outputs(given: Any) -> dict[str, JSON]:
     """What a request shows of tool results, by call id, as text or stored JSON."""
     found: dict[str, JSON] = {}
-    for item in given if isinstance(given, list) else ():
-        if is_object(item) and str(item.get("type", "")).endswith("_call_output"):
+    for item in objects(given):
+        if str(item.get("type", "")).endswith("_call_output"):
             for message in normal([item]):
                 for part in message["parts"]:
                     if part["type"] == "tool_result":

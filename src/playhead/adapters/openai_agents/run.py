@@ -9,11 +9,11 @@ from weakref import WeakKeyDictionary, finalize
 
 from agents import Agent, RunContextWrapper, RunState
 
-from playhead.adapters.openai_agents import approvals, codec
+from playhead.adapters.openai_agents import approvals, codec, messages
 from playhead.adapters.openai_agents.messages import ToolForms
 from playhead.core.canonical import NoKeyError, to_stored
 from playhead.core.policy import HistoryModel
-from playhead.core.protocol.parts import stored
+from playhead.core.protocol.shape import is_list
 from playhead.engine import seam
 from playhead.engine.frames import FRAME, leave
 from playhead.engine.recorder import Recorder
@@ -38,7 +38,8 @@ class Run:
     def __init__(self, agent: Agent[Any], given: Any, options: dict[str, Any]) -> None:
         self.starting = agent
         self.agent: Agent[Any] = agent
-        self.given = given
+        self.given: Any = given
+        self.state: Any = given if isinstance(given, RunState) else None  # where it goes on after a pause
         self.options = options
         self.scope: seam.SessionScope | None = None
         self.turn: Any = None
@@ -125,19 +126,20 @@ class Run:
         return inputs, refused
 
     def _given_input(self) -> dict[str, Any]:
-        if isinstance(self.given, RunState):
-            return approvals.answers(self.given)
+        if self.state is not None:
+            return approvals.answers(self.state)
         return codec.encode_input(self.given)
 
     def _given_context(self) -> dict[str, Any]:
-        context = self.options["context"]
-        context = context.context if isinstance(context, RunContextWrapper) else context
+        context: Any = self.options["context"]
+        if isinstance(context, RunContextWrapper):
+            context = self.options["context"].context
         return {} if to_stored(context) is None else {"context": context}
 
     def _history(self) -> list[Any]:
         """What tells that the run goes on from an earlier one."""
-        if isinstance(self.given, RunState):
-            return [approvals.paused_at(self.given.get_interruptions())]
+        if self.state is not None:
+            return [approvals.paused_at(self.state.get_interruptions())]
         memory = self.options.get("session")
         known = [] if memory is None else [_memory(memory)]
         return known if isinstance(self.given, str) else [*self.given, *known]
@@ -147,11 +149,11 @@ class Run:
     def read_memory(self, given: Any) -> None:
         """Adds what the run read from its session memory to its inputs: it stands in the first model request only."""
         first, self._memory_read = not self._memory_read, True
-        if not first or self.scope is None or self.options.get("session") is None or not isinstance(given, list):
+        if not first or self.scope is None or self.options.get("session") is None or self.state is not None:
             return
-        new = 1 if isinstance(self.given, str) else len(self.given) if isinstance(self.given, list) else len(given)
-        if len(given) > new:
-            self.scope.add_inputs(message_history=stored(given[:-new]))
+        new = 1 if isinstance(self.given, str) else len(self.given)
+        if is_list(given) and len(given) > new:
+            self.scope.add_inputs(message_history=messages.items(given[:-new]))
 
     def handed_to(self, agent: Any) -> None:
         """The next agent goes on where the last one stopped: what it does stands below an agent call of its own."""

@@ -2,38 +2,22 @@
 
 import copy
 import functools
-import inspect
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
-from typing import Any, get_type_hints
+from typing import Any, cast
 
-from agents import FunctionTool, function_tool
+from agents import FunctionTool
 from agents.exceptions import ModelBehaviorError
-from agents.tool_context import ToolContext
 
 from playhead.adapters.openai_agents import approvals, codec
 from playhead.adapters.openai_agents.hooks import BODY
 from playhead.adapters.openai_agents.run import Run
+from playhead.adapters.openai_agents.servers import AROUND, Around
+from playhead.adapters.openai_agents.twins import Twin
 from playhead.core.values import JSON, Effect, Outcome, OutcomeKind
 from playhead.engine import seam
 from playhead.errors import RecordingError
 
 Invoker = Callable[[Any, str], Awaitable[Any]]
-
-_VALID = object()
-
-
-class Around:
-    """The call whose tool is running here; an agent inside it that pauses says so."""
-
-    __slots__ = ("paused",)
-
-    def __init__(self) -> None:
-        self.paused = False
-
-
-AROUND: ContextVar[Around | None] = ContextVar("playhead_openai_agents_around", default=None)
-
 
 # --- copies with a gate ---------------------------------------------------------------------------------------------
 
@@ -66,7 +50,7 @@ def _with_gate(gate: "Gate") -> Any:
 
         return invoke
     made = copy.copy(invoker)
-    made.__class__ = _gated_class(type(invoker))
+    made.__class__ = _gated_class(cast("Any", type(invoker)))
     made.playhead_gate = gate
     return made
 
@@ -90,7 +74,7 @@ class Gate:
         self.tool = tool
         self.invoker: Any = tool.on_invoke_tool
         self.handles_failures = BODY in getattr(self.invoker, "__dict__", {})
-        self._twin: FunctionTool | None = None
+        self._twin: Twin | None = None
 
     async def __call__(self, context: Any, arguments: str) -> Any:
         run = self.run
@@ -180,6 +164,10 @@ class Gate:
             kind = OutcomeKind.INVALID_ARGS if invalid else OutcomeKind.RESULT_ERROR
             error = None if invalid else seam.capture(seen[-1])
             step.observe(Outcome(kind=kind, value=codec.encode_result(result).value, error=error))
+        elif around.failed:
+            encoded = codec.encode_result(result)
+            envelope = encoded.native or codec.native({"as_given": True})
+            step.observe(Outcome(kind=OutcomeKind.RESULT_ERROR, value=encoded.value, native=envelope))
         elif codec.is_plain(result):
             step.returned(result)
         else:
@@ -215,7 +203,7 @@ class Gate:
             case OutcomeKind.ERROR:
                 return None, seam.exception_of(answer)
             case OutcomeKind.RETRY | OutcomeKind.RESULT_ERROR:
-                return codec.text_of(answer), None
+                return codec.decode_error(answer, self.tool), None
             case OutcomeKind.INVALID_ARGS:
                 text = codec.text_of(answer)
                 return None, ModelBehaviorError(f"Invalid JSON input for tool {self.tool.name}: {text}")
@@ -238,17 +226,13 @@ class Gate:
     # --- arguments that the framework refuses ---
 
     async def _refusal(self, context: Any, arguments: str) -> Exception | None:
-        """What the framework would say about the arguments, asked of a tool that has the same form and does nothing."""
+        """What the framework would say about the arguments."""
         if not self.handles_failures:
             return None
         try:
             if self._twin is None:
-                self._twin = _twin(self.tool)
-            name = getattr(context, "tool_name", self.tool.name)
-            apart = ToolContext(None, tool_name=name, tool_call_id="twin", tool_arguments=arguments)
-            await self._twin.on_invoke_tool(apart, arguments)
-        except ModelBehaviorError as refusal:
-            return refusal
+                self._twin = Twin(self.tool)
+            return await self._twin.refusal(getattr(context, "tool_name", self.tool.name), arguments)
         except Exception as error:  # noqa: BLE001 - validators of the user
             self.run.trouble(error, f"checking the arguments of tool {self.tool.name!r}")
         return None
@@ -268,24 +252,6 @@ class Gate:
 def _is_refusal(context: Any, error: Exception) -> bool:
     name = getattr(context, "tool_name", "")
     return isinstance(error, ModelBehaviorError) and str(error).startswith(f"Invalid JSON input for tool {name}")
-
-
-def _twin(tool: FunctionTool) -> FunctionTool:
-    """A tool that takes the same arguments and does nothing. Of tools that are no functions only that JSON is asked."""
-
-    async def nothing(*args: Any, **kwargs: Any) -> Any:
-        return _VALID
-
-    function = getattr(tool, "__wrapped__", None)
-    twin: Any = nothing
-    if function is None:
-        twin.__signature__ = inspect.Signature()
-    else:
-        twin.__signature__ = inspect.signature(function)
-        target = function if inspect.isroutine(function) else type(function).__call__
-        twin.__annotations__ = get_type_hints(target, include_extras=True)
-    strict = tool.strict_json_schema and function is not None
-    return function_tool(twin, name_override=tool.name, strict_mode=strict, failure_error_function=None)
 
 
 def _about(tool: FunctionTool) -> tuple[Effect, dict[str, JSON]]:

@@ -74,14 +74,14 @@ class Turn:
         try:
             self._override(asked, active)
             if self.step is None:
-                self._open(asked, active)
-                self.answer = self.step.decide()
+                self.step = step = self._opened(asked, active)
+                self.answer = step.decide()
         except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
             self.run.trouble(error, "reading a model request")
         self._asked = asked
         return self.answer
 
-    def _open(self, asked: Asked, active: seam.ActiveSession) -> None:
+    def _opened(self, asked: Asked, active: seam.ActiveSession) -> Any:
         self.run.read_memory(asked.given)
         self._handoffs = frozenset(handoff.tool_name for handoff in asked.handoffs)
         request = seam.ModelRequest(
@@ -97,10 +97,11 @@ class Turn:
         with self.run.inside():
             if self.run.cut or approvals.any_waits(active):
                 approvals.read_outputs(self.run, messages.outputs(asked.given))
-            self.step = active.model_call(asked.name or "model", request=request, agent=self.agent.name)
+            step = active.model_call(asked.name or "model", request=request, agent=self.agent.name)
         held = {name: value for name, value in asked.rest.items() if value is not None and name.endswith("_id")}
         if held:
-            self.step.note(**held)
+            step.note(**held)
+        return step
 
     def _override(self, asked: Asked, active: seam.ActiveSession) -> None:
         state = active.replay
