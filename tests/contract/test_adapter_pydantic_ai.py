@@ -229,7 +229,7 @@ class PydanticAIHarness(AdapterHarness):
         from fastmcp.client.transports import StdioTransport
         from pydantic_ai.mcp import MCPToolset
 
-        toolset = MCPToolset(StdioTransport(command=command[0], args=list(command[1:])))
+        toolset = MCPToolset(StdioTransport(command=command[0], args=list(command[1:])), init_timeout=60)
         return self.build(spec, toolsets=[toolset])
 
     def with_usage(self, spec: Spec, usage: Mapping[str, int]) -> Any:

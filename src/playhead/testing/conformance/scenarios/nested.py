@@ -71,23 +71,31 @@ def two_at_once(lab: Lab) -> None:
 
 
 _SERVER = """
-    import sys
-    from mcp.server import MCPServer
+    import json, sys
 
-    log = open({log!r}, "a")
-    log.write("started\\n")
-    log.flush()
-    server = MCPServer("shop")
+    SCHEMA = {{"type": "object", "properties": {{"item": {{"type": "string"}}}}, "required": ["item"]}}
 
-    @server.tool()
-    def price(item: str) -> int:
-        log.write("price\\n")
-        log.flush()
-        if item == "none":
-            raise ValueError("no such item")
-        return 7
+    def answer(method, params):
+        if method == "initialize":
+            info = {{"name": "shop", "version": "1"}}
+            return {{"protocolVersion": params["protocolVersion"], "capabilities": {{"tools": {{}}}}, "serverInfo": info}}
+        if method == "tools/list":
+            return {{"tools": [{{"name": "price", "description": "A price.", "inputSchema": SCHEMA}}]}}
+        if method == "tools/call":
+            with open({log!r}, "a") as log:
+                log.write("price\\n")
+            missing = params["arguments"]["item"] == "none"
+            text = "no such item" if missing else "7"
+            return {{"content": [{{"type": "text", "text": text}}], "isError": missing}}
+        return {{}} if method == "ping" else None
 
-    server.run()
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "id" not in message:
+            continue
+        result = answer(message["method"], message.get("params") or {{}})
+        body = {{"error": {{"code": -32601, "message": "no such method"}}}} if result is None else {{"result": result}}
+        print(json.dumps({{"jsonrpc": "2.0", "id": message["id"], **body}}), flush=True)
 """
 
 
@@ -96,6 +104,7 @@ def mcp_tool(lab: Lab) -> None:
     """A tool of an MCP server: value and error are recorded and served; no call reaches the server."""
     with TemporaryDirectory() as folder:
         log = Path(folder, "log")
+        log.touch()
         script = Path(folder, "server.py")
         script.write_text(textwrap.dedent(_SERVER.format(log=str(log))))
         turns = [[Call("price", {"item": "tea"})], [Call("price", {"item": "none"})]]
