@@ -14,7 +14,7 @@ def session_of(project: Project, agent: str) -> str:
 
 
 def test_an_unchanged_replay_is_faithful_and_touches_nothing(project: Project) -> None:
-    done = project("replay", "create", "last")
+    done = project("replay", "create", "last", "--wait")
     assert (done.code, project.ran()) == (0, [])
     assert {"id", "job_id", "status", "baseline_session_id", "result_session_id", "error"} <= set(done.json)
     assert done.json["fidelity"]["kind"] == "faithful"
@@ -24,7 +24,7 @@ def test_an_unchanged_replay_is_faithful_and_touches_nothing(project: Project) -
 
 
 def test_inline_and_child_process_come_to_the_same(project: Project) -> None:
-    child = project("replay", "create", "last").json
+    child = project("replay", "create", "last", "--wait").json
     inline = project("replay", "create", "last", "--inline").json
     for member in ("status", "fidelity", "error", "agent_version"):
         assert child[member] == inline[member]
@@ -156,7 +156,7 @@ def test_a_running_baseline_is_refused_and_an_abandoned_one_needs_force(project:
     assert project("replay", "create", "last", "--inline", "--force").json["status"] == "completed"
 
 
-@pytest.mark.parametrize("way", [["--inline"], []])
+@pytest.mark.parametrize("way", [["--inline"], ["--wait"]])
 def test_an_interrupt_ends_the_agent_and_exits_with_130(project: Project, way: list[str]) -> None:
     (project.folder / "slow").touch()
     process = project.start("replay", "create", session_of(project, "slow"), *way)
@@ -170,7 +170,7 @@ def test_an_interrupt_ends_the_agent_and_exits_with_130(project: Project, way: l
 
 def test_a_timeout_ends_the_agent(project: Project) -> None:
     (project.folder / "slow").touch()
-    done = project("replay", "create", session_of(project, "slow"), "--timeout", "3")
+    done = project("replay", "create", session_of(project, "slow"), "--wait", "--timeout", "3")
     assert done.code == 3
     assert done.json["error"]["code"] == "agent_process"
     assert "time" in done.json["error"]["message"]

@@ -37,8 +37,7 @@ def record(project: Path, body: str) -> None:
 
 def replay(**fields: Any) -> Replay:
     with playhead.open() as client:
-        plan = client.replays.plan(playhead.ReplayCreateRequest(baseline_session_id="last", **fields))
-        return client.replays.run(client.replays.create(plan)[0], plan)
+        return client.replays.create(playhead.ReplayCreateRequest(baseline_session_id="last", **fields)).wait().replay
 
 
 def connections(listener: socket.socket) -> int:

@@ -228,7 +228,7 @@ def test_a_replay_asks_a_live_model_at_a_base_url_of_this_machine(
         playhead.flush()
         with playhead.open() as client:
             plan = client.replays.plan(playhead.ReplayCreateRequest(baseline_session_id="last"))
-            done = client.replays.run(client.replays.create(plan)[0], plan)
+            done = client.replays.create(plan).wait().replay
     finally:
         playhead.uninstall()
     assert (done.error, done.guard) == (None, "namespace + python")

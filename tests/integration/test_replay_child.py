@@ -35,9 +35,7 @@ def look(x: int) -> int:
 def replay(**fields: Any) -> Replay:
     playhead.flush()
     with playhead.open() as client:
-        plan = client.replays.plan(playhead.ReplayCreateRequest(baseline_session_id="last", **fields))
-        created = client.replays.create(plan)
-        return client.replays.run(created[0], plan)
+        return client.replays.create(playhead.ReplayCreateRequest(baseline_session_id="last", **fields)).wait().replay
 
 
 def live_calls(project: Path) -> int:
@@ -134,9 +132,9 @@ def test_a_working_directory_that_is_gone_is_named(project: Path, tmp_path: Path
     gone = tmp_path / "gone"
     with playhead.open() as client:
         request = playhead.ReplayCreateRequest(baseline_session_id="last")
-        plan = client.replays.plan(request, run_spec=RunSpec(entry_point="x:y", working_dir=str(gone)))
-        with pytest.raises(playhead.PlayheadError, match="gone"):
-            client.replays.run(client.replays.create(plan)[0], plan)
+        done = client.replays.create(request, run_spec=RunSpec(entry_point="x:y", working_dir=str(gone))).wait()
+    assert (done.status, done.error.code) == (ReplayStatus.FAILED, "agent_process")
+    assert str(gone) in done.error.message
 
 
 def test_the_recorder_of_the_parent_is_left_alone(project: Path):

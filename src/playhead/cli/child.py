@@ -1,50 +1,59 @@
-"""The child process of a replay: ``python -m playhead.cli.child``, with its order as JSON on standard input.
+"""The process of a replay: ``python -m playhead.cli.child``, with its order as JSON on standard input.
 
 Opens the store, imports the agent, runs the whole replay and saves it. Exit code 0 means that the replay is settled in
 the store, whatever its result; anything else that it is not.
 """
 
 import json
+import os
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from playhead.adapters.installation import install
-from playhead.core.policy_json import parse_model_policy, parse_override, parse_policy
-from playhead.core.requests import ReplayCreateRequest
-from playhead.core.values import Replay
+from playhead.core.values import Replay, ReplayStatus
+from playhead.engine.attempt import Attempt, to_evaluate
 from playhead.engine.client import Client
 from playhead.engine.entry import load
 from playhead.engine.isolation import Isolation, enter
-from playhead.engine.project import find_project, use_recorder
+from playhead.engine.process_tree import adopt_orphans
+from playhead.engine.project import Project, find_project, use_recorder
 from playhead.engine.replay import execute, failed, without_secrets
-from playhead.errors import PlayheadError
+from playhead.engine.replay_task import UNSTORED, request_of
+from playhead.engine.zygote import limit_memory
+from playhead.errors import LeaseLostError, PlayheadError, StoreError
+from playhead.store.ports import Store
 
 
-def request_of(replay: Replay, *, force: bool) -> ReplayCreateRequest:
-    """The request that a stored replay was made from."""
-    return ReplayCreateRequest(
-        baseline_session_id=replay.baseline_session_id,
-        agent_version=replay.agent_version,
-        tool_policy=parse_policy(replay.tool_policy or {}),
-        model_policy=parse_model_policy(replay.model_policy or {"type": "live"}),
-        override=parse_override(replay.override) if replay.override else None,
-        force=force,
-    )
-
-
-def run(order: dict[str, Any]) -> None:
-    """Runs the replay that the order names and leaves it settled in the store."""
+def run(order: dict[str, Any]) -> int:
+    """Runs the replay that the order names and leaves it settled in the store. Gives the exit code."""
     project = find_project(Path(order["project"]), url=order["store_url"])
     store = project.open_store(create=False)
-    replay = store.replays.get(order["replay_id"])
     recorder = project.recorder(store)
     use_recorder(recorder)
+    save = Attempt(store, order["task_id"], order["token"]).save if "task_id" in order else _plain_save(store)
+    try:
+        return _run(order, project, store, recorder, save)
+    finally:
+        recorder.close()
+        store.close()
+
+
+def _plain_save(store: Store) -> Callable[[Replay], None]:
+    return lambda replay: store.replays.save(to_evaluate(replay))
+
+
+def _run(order: dict[str, Any], project: Project, store: Store, recorder: Any, save: Any) -> int:
+    replay = store.replays.get(order["replay_id"])
+    if replay.status not in (ReplayStatus.PENDING, ReplayStatus.RUNNING):
+        return 0
     try:
         outer = enter(Isolation.from_json(order["isolation"])) if "isolation" in order else None
         install()
         client = Client(store, project)
-        plan = client.replays.plan(request_of(replay, force=order["force"]), inline=True)
+        plan = client.replays.plan(request_of(replay, force=order["force"]), inline=True, settle_dead=False)
         target = load(order["entry_point"], order["working_dir"])
         execute(
             plan,
@@ -56,18 +65,33 @@ def run(order: dict[str, Any]) -> None:
             model_hosts=frozenset(project.settings.model_endpoints),
             whole_process=True,
             outer=outer,
+            save=save,
         )
+    except (LeaseLostError, StoreError) as error:
+        sys.stderr.write(f"{error.message}\n")
+        return UNSTORED
     except PlayheadError as error:
-        lost = failed(store.replays.get(replay.id), error)
-        store.replays.save(without_secrets(lost, project.redactor()))
-    finally:
-        recorder.close()
-        store.close()
+        return _give_up(store, project, replay, error, save)
+    return 0
+
+
+def _give_up(store: Store, project: Project, replay: Replay, error: PlayheadError, save: Any) -> int:
+    try:
+        save(without_secrets(failed(store.replays.get(replay.id), error), project.redactor()))
+    except (LeaseLostError, StoreError):
+        return UNSTORED
+    return 0
 
 
 def main() -> int:
-    run(json.loads(sys.stdin.buffer.read()))
-    return 0
+    adopt_orphans()
+    order = json.loads(sys.stdin.buffer.read())
+    limit_memory(order.get("limits", {}).get("memory"))
+    code = run(order)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(code)  # a thread that never ends must not hold a replay up that is settled
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """``playhead replay create``."""
 
+import dataclasses
 import json
 import os
 import sys
@@ -7,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 
@@ -15,12 +16,13 @@ from playhead.cli import shown
 from playhead.cli.context import Context, Ctx
 from playhead.cli.output import Block, Result, Table, plain
 from playhead.cli.replays import replay_text, row
+from playhead.engine.clock import SYSTEM_CLOCK, SYSTEM_IDS
 from playhead.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:
     from playhead.core.requests import ReplayCreateRequest
     from playhead.core.values import Replay
-    from playhead.engine.client import ReplayClient
+    from playhead.engine.client import ReplayHandle
     from playhead.engine.preflight import Plan
 
 _WORST_FIRST = (130, 3, 2, 1, 4, 0)
@@ -69,6 +71,9 @@ class Way:
         allow_live: Run tools that the policy lets go live without asking.
         force: Replay an abandoned session.
         timeout: Seconds that the agent may take.
+        isolation: Guard around the agent's processes: the best there is, a required one, or off.
+        wait: Run the replay, or see it run, and report what came of it; else a worker runs it later. Left out, it
+            waits on a terminal.
         inline: Run the agent in this process, not in a child process.
     """
 
@@ -81,6 +86,8 @@ class Way:
     allow_live: bool = False
     force: bool = False
     timeout: float | None = None
+    isolation: Literal["require", "best", "off"] = "best"
+    wait: Annotated[bool | None, Parameter(negative="--no-wait")] = None
     inline: bool = False
 
 
@@ -98,8 +105,8 @@ def create(
     """Re-run a session's agent against its recording.
 
     Without a change this checks the recording: exit code 0 when faithful, 1 when diverged, 4 when unproven. With one it
-    is a fork, and the exit code follows its status. Tools go live only where the policy says passthrough, and only with
-    --allow-live or after asking.
+    is a fork, and the exit code follows its status. Without waiting the exit code is 0 once the replay and its job are
+    stored. Tools go live only where the policy says passthrough, and only with --allow-live or after asking.
 
     Args:
         baseline: Session to replay: id, shortened id, last or last~N.
@@ -113,8 +120,13 @@ def create(
     for text in (*plan.warnings, *plan.notes):
         context.note(text)
     _allow_live(plan, context, allowed=way.allow_live)
-    replays = client.create(plan)
-    done = [_run(client, replay, plan, context, inline=way.inline) for replay in replays]
+    if way.inline:
+        done = _run_here(plan, context)
+    else:
+        handle = client.create(plan)
+        if not (sys.stdout.isatty() if way.wait is None else way.wait):
+            return _stored(handle, context)
+        done = _waited(handle, context)
     codes = {exit_code(replay, fork=plan.fork, fail_on_verdict=way.fail_on_verdict) for replay in done}
     return _result(done, next(code for code in _WORST_FIRST if code in codes))
 
@@ -154,6 +166,7 @@ def replay_request(baseline_id: str, change: Change, way: Way) -> "ReplayCreateR
             idempotency_key=way.idempotency_key,
             force=way.force,
             timeout=way.timeout,
+            isolation=way.isolation,
         )
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
@@ -228,36 +241,60 @@ def _allow_live(plan: "Plan", context: Context, *, allowed: bool) -> None:
         raise RefusedError("live tools were not allowed", reasons=[f"live tools: {names}"])
 
 
-def _run(client: "ReplayClient", replay: "Replay", plan: "Plan", context: Context, *, inline: bool) -> "Replay":
-    context.note(f"replay {replay.id} of {plan.baseline.agent} {plan.baseline.id}")
-    return _run_here(replay, plan, context) if inline else client.run(replay, plan)
+def _stored(handle: "ReplayHandle", context: Context) -> Result:
+    """What was made, for a worker to run."""
+    context.note(
+        f"job {handle.job_id} waits for a worker: playhead worker start, or playhead job watch {handle.job_id}"
+    )
+    result = _result(handle.replays, 0)
+    if len(handle.replays) > 1:
+        return result
+    return dataclasses.replace(result, data={**result.data, "job": shown.members(handle.job)})
 
 
-def _run_here(replay: "Replay", plan: "Plan", context: Context) -> "Replay":
-    """Does in this process what a child process would do."""
+def _waited(handle: "ReplayHandle", context: Context) -> "Sequence[Replay]":
+    """Runs the job here, telling how it goes. Who interrupts it cancels it."""
+    from playhead.cli.jobs import progress
+
+    for replay in handle.replays:
+        context.note(f"replay {replay.id} of {replay.baseline_session_id}, job {handle.job_id}")
+    try:
+        with progress(context, handle.job_id):
+            return handle.wait().replays
+    except KeyboardInterrupt:
+        context.store.jobs.cancel(handle.job_id, now=SYSTEM_CLOCK.now())
+        raise
+
+
+def _run_here(plan: "Plan", context: Context) -> "list[Replay]":
+    """Does in this process what a child process would do, and the evaluators' part."""
     from playhead.cli.child import run
     from playhead.engine.child import absolute, environment
+    from playhead.engine.evaluate import complete
 
     store, spec = context.store, plan.run_spec
-    if replay.status.value != "pending":
-        return replay  # made before, under the same idempotency key
     if spec is None or spec.entry_point is None:
         raise RefusedError(
             "only an entry point can run inline", hint="--entry-point module:name, or leave --inline out"
         )
     for name, value in environment(spec, plan.model_policy, os.environ).items():
         os.environ.setdefault(name, value)
-    run(
-        {
-            "replay_id": replay.id,
-            "store_url": store.url,
-            "entry_point": spec.entry_point,
-            "working_dir": absolute(spec.working_dir),
-            "project": str(context.project.root),
-            "force": plan.request.force,
-        }
-    )
-    return store.replays.get(replay.id)
+    done: list[Replay] = []
+    for replay in [store.replays.create(replay) for replay in plan.replays(SYSTEM_CLOCK, SYSTEM_IDS)]:
+        context.note(f"replay {replay.id} of {plan.baseline.agent} {plan.baseline.id}")
+        if replay.status.value == "pending":  # else it was made before, under the same idempotency key
+            run(
+                {
+                    "replay_id": replay.id,
+                    "store_url": store.url,
+                    "entry_point": spec.entry_point,
+                    "working_dir": absolute(spec.working_dir),
+                    "project": str(context.project.root),
+                    "force": plan.request.force,
+                }
+            )
+        done.append(complete(store, store.replays.get(replay.id), project=context.project))
+    return done
 
 
 def _result(replays: "Sequence[Replay]", code: int) -> Result:

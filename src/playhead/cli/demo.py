@@ -143,7 +143,7 @@ def _replay(replays: "ReplayClient", spec: RunSpec, id: str, **asked: Any) -> Re
     from playhead.core.requests import ReplayCreateRequest
 
     plan = replays.plan(ReplayCreateRequest(baseline_session_id=id, **asked), run_spec=spec)
-    return replays.run(replays.create(plan)[0], plan)
+    return replays.create(plan).wait().replay
 
 
 def _fork(context: Context, title: str, options: str, replay: Replay) -> Fork:

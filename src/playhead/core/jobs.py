@@ -108,6 +108,11 @@ def is_final(task: Task) -> bool:
     return TASK.is_final(task.status)
 
 
+def has_ended(job: Job) -> bool:
+    """Whether a job has ended, even if what failed in it could be tried again."""
+    return job.status not in (JobStatus.PENDING, JobStatus.RUNNING)
+
+
 def holds(task: Task, token: str) -> bool:
     """Whether the token is the one that the task is held by."""
     return task.status in HELD and task.token == token

@@ -34,3 +34,4 @@ class ReplayCreateRequest(BaseModel):
     idempotency_key: str | None = None
     force: bool = False
     timeout: float | None = Field(default=None, gt=0)
+    isolation: Literal["require", "best", "off"] = "best"

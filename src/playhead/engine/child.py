@@ -1,4 +1,4 @@
-"""Runs a replay in a process of its own, so that a crash, a leak or `os._exit` in an agent cannot take this one down.
+"""Runs one replay in a process of its own, so that a crash, a leak or `os._exit` in an agent cannot take this one down.
 
 The child opens the same store, does the whole replay and saves it there. What this side reads is the store, never the
 child's output; that is only kept for the error text when the child dies.
@@ -6,22 +6,24 @@ child's output; that is only kept for the error text when the child dies.
 
 import json
 import os
-import signal
+import selectors
 import subprocess
 import sys
-import tempfile
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
-
-import psutil
+from typing import IO, Any
 
 from playhead.core.policy import HistoryModel, ModelPolicy
 from playhead.core.values import RunSpec
-from playhead.engine.isolation import Isolation, tunnelled
+from playhead.engine.isolation import Isolation, launch
 from playhead.engine.preflight import PROVIDER_KEYS, PROVIDER_SETTINGS
+from playhead.engine.process_tree import MARK, end_marked
+from playhead.engine.process_tree import kill_tree as kill_tree
+from playhead.engine.watching import Exit, Limits, Reason, Watched
 from playhead.errors import AgentProcessError
 
 PLACEHOLDER_KEY = "playhead-placeholder-no-key-needed"
@@ -30,82 +32,143 @@ _ALWAYS = (
     "SHELL", "TERM", "VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "PYTHONHASHSEED", "PYTHONUTF8", "PYTHONIOENCODING",
     "PYTHONWARNINGS", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "SYSTEMROOT", "COVERAGE_PROCESS_START",
 )  # fmt: skip
-_KEPT_OUTPUT = 8 * 1024
-_GRACE_SECONDS = 3.0
+_STEP = 0.05  # seconds between two looks at a process that says nothing
+
+
+class Control:
+    """How a worker's threads are told to end a replay's process: why, once, and the first reason counts."""
+
+    def __init__(self) -> None:
+        self._told = threading.Event()
+        self._reason: Reason | None = None
+
+    def end(self, reason: Reason) -> None:
+        if self._reason is None:
+            self._reason = reason
+            self._told.set()
+
+    @property
+    def reason(self) -> Reason | None:
+        return self._reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exit:
-    """How the child ended; ``stderr`` and ``stdout`` are the last 8 KiB of each."""
+class Launch:
+    """One process to start: the order for the child, its environment, its limits and what it may reach.
 
-    code: int
-    timed_out: bool
-    stdout: str
-    stderr: str
+    ``isolation`` is as `isolation.tunnelled` gave it; its descriptors go to the child.
+    """
+
+    task_id: str
+    spec: RunSpec
+    order: dict[str, Any]
+    env: dict[str, str]
+    limits: Limits
+    isolation: Isolation
 
 
-def run_child(
-    replay_id: str, *, store_url: str, run_spec: RunSpec, model_policy: ModelPolicy, timeout: float | None,
-    settings: Mapping[str, object], isolation: Isolation,
-) -> Exit:  # fmt: skip
-    """Starts the child, waits for it, and ends its whole process tree when it outlives ``timeout`` seconds.
+def run_fresh(launched: Launch, control: Control) -> Exit:
+    """Starts an interpreter for this replay alone and waits for its end.
 
     Raises:
-        AgentProcessError: the child could not be started at all.
+        AgentProcessError: it cannot be started at all.
     """
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tunnelled(isolation) as guard:
-        order = {"replay_id": replay_id, "store_url": store_url, "isolation": guard.as_json(), **settings}
-        try:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "playhead.cli.child"],
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=err,
-                cwd=run_spec.working_dir or None,
-                env=environment(run_spec, model_policy, os.environ),
-                start_new_session=True,
-                pass_fds=guard.descriptors,
-            )
-        except OSError as error:
-            raise AgentProcessError(
-                f"the agent's process could not be started in {run_spec.working_dir!r}: {error}",
-                hint="the working directory of the agent version may be gone",
-            ) from error
-        timed_out = _wait(process, json.dumps(order).encode(), timeout)
-        return Exit(code=process.returncode, timed_out=timed_out, stdout=_tail(out), stderr=_tail(err))
+    return _run(launched, control, json.dumps(launched.order).encode(), program=None)
 
 
-def _wait(process: "subprocess.Popen[bytes]", order: bytes, timeout: float | None) -> bool:
+def run_command(launched: Launch, control: Control, inputs: bytes) -> Exit:
+    """Starts the program of a run spec under the outer guard, its inputs on standard input, and waits for its end.
+
+    Raises:
+        AgentProcessError: it cannot be started at all. RefusedError: the guard that was required cannot be had.
+    """
+    return _run(launched, control, inputs, program=launched.spec.command)
+
+
+def _run(launched: Launch, control: Control, given: bytes, *, program: Sequence[str] | None) -> Exit:
+    out, out_in = os.pipe()
+    err, err_in = os.pipe()
+    started = time.monotonic()
     try:
-        process.communicate(order, timeout=timeout)
-    except subprocess.TimeoutExpired:
-        kill_tree(process.pid)
-        process.wait()
-        return True
+        process = _start(launched, program, out_in, err_in)
+    except OSError as error:
+        for descriptor in (out, err):
+            os.close(descriptor)
+        raise _not_started(launched, program, error) from error
+    finally:
+        os.close(out_in)
+        os.close(err_in)
+    watched = Watched(process.pid, out, err, launched.limits, started)
+    if program is not None:
+        _limit(process.pid, launched.limits.memory)
+    feeder = threading.Thread(target=_feed, args=(process, given), daemon=True)
+    feeder.start()
+    try:
+        _watch(process, watched, control)
     except BaseException:
-        kill_tree(process.pid)
+        process.kill()
         process.wait()
         raise
-    kill_tree(process.pid, group_only=True)  # whatever the agent left running in its process group
-    return False
+    finally:
+        end_marked(launched.task_id)
+    return watched.close(process.returncode)
 
 
-def kill_tree(pid: int, *, group_only: bool = False) -> None:
-    """Ends a process, everything it started, and its process group: first asked, then forced."""
-    found: list[psutil.Process] = []
-    if not group_only:
-        with suppress(psutil.NoSuchProcess):
-            root = psutil.Process(pid)
-            found = [*root.children(recursive=True), root]
-        for process in found:
-            with suppress(psutil.NoSuchProcess):
-                process.terminate()
-        _, alive = psutil.wait_procs(found, timeout=_GRACE_SECONDS)
-        for process in alive:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+def _start(launched: Launch, program: Sequence[str] | None, out: int, err: int) -> "subprocess.Popen[bytes]":
+    env = {**launched.env, MARK: launched.task_id}
+    where = launched.spec.working_dir or None
+    if program is None:
+        return subprocess.Popen(
+            [sys.executable, "-m", "playhead.cli.child"], stdin=subprocess.PIPE, stdout=out, stderr=err, cwd=where,
+            env=env, start_new_session=True, pass_fds=launched.isolation.descriptors,
+        )  # fmt: skip
+    return launch(
+        program, policy=launched.isolation, env=env, cwd=where, stdin=subprocess.PIPE, stdout=out, stderr=err
+    )  # fmt: skip
+
+
+def _not_started(launched: Launch, program: Sequence[str] | None, error: OSError) -> AgentProcessError:
+    where = launched.spec.working_dir
+    if where and not Path(where).is_dir():
+        return AgentProcessError(
+            f"the agent's process could not be started in {where!r}: {error}",
+            hint="the working directory of the agent version is gone",
+        )
+    name = program[0] if program else sys.executable
+    return AgentProcessError(f"the program {name!r} could not be started: {error}", hint="is it installed here?")
+
+
+def _feed(process: "subprocess.Popen[bytes]", data: bytes) -> None:
+    stream: IO[bytes] | None = process.stdin
+    if stream is not None:
+        with suppress(OSError, ValueError):  # it may not want to know
+            stream.write(data)
+        with suppress(OSError, ValueError):
+            stream.close()
+
+
+def _watch(process: "subprocess.Popen[bytes]", watched: Watched, control: Control) -> None:
+    with selectors.DefaultSelector() as selector:
+        for descriptor in watched.descriptors:
+            selector.register(descriptor, selectors.EVENT_READ)
+        while process.poll() is None:
+            if not selector.get_map():
+                time.sleep(min(_STEP, watched.due(time.monotonic())))
+            for key, _ in selector.select(min(_STEP, watched.due(time.monotonic()))):
+                if not watched.read(key.fd):
+                    selector.unregister(key.fd)
+            if control.reason is not None:
+                watched.end(control.reason, time.monotonic())
+            watched.check(time.monotonic())
+
+
+def _limit(pid: int, memory: int | None) -> None:
+    """The limit that a child of ours sets for itself; a program gets it from outside, where the system allows it."""
+    import resource
+
+    if memory is not None and hasattr(resource, "prlimit"):
+        with suppress(OSError, ValueError):
+            resource.prlimit(pid, resource.RLIMIT_AS, (memory * 4, memory * 4))
 
 
 def environment(run_spec: RunSpec, model_policy: ModelPolicy, current: Mapping[str, str]) -> dict[str, str]:
@@ -123,21 +186,6 @@ def environment(run_spec: RunSpec, model_policy: ModelPolicy, current: Mapping[s
         for name in PROVIDER_KEYS:
             env.setdefault(name, PLACEHOLDER_KEY)
     return env
-
-
-def _tail(stream: IO[bytes]) -> str:
-    size = stream.seek(0, os.SEEK_END)
-    stream.seek(max(0, size - _KEPT_OUTPUT))
-    return stream.read().decode("utf-8", "replace")
-
-
-def last_words(end: Exit) -> str:
-    """One line on why a child died, for the error of its replay."""
-    if end.timed_out:
-        return "it ran out of time and was ended"
-    how = f"signal {signal.Signals(-end.code).name}" if end.code < 0 else f"exit code {end.code}"
-    lines = [line for line in (end.stderr or end.stdout).strip().splitlines() if line.strip()]
-    return f"it ended with {how}" + (f"; its last line: {lines[-1][:300]}" if lines else "")
 
 
 def absolute(run_spec_dir: str | None) -> str:

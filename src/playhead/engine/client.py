@@ -1,30 +1,120 @@
 """The product as an object: one opened store, and what can be done over it."""
 
 import os
-from dataclasses import replace
+import time
 from pathlib import Path
 from types import TracebackType
 
+from playhead.core.jobs import Job, has_ended
 from playhead.core.requests import ReplayCreateRequest
-from playhead.core.values import Replay, ReplayStatus, RunSpec
-from playhead.engine.child import absolute, last_words, run_child
+from playhead.core.values import ErrorInfo, Fidelity, Replay, ReplayStatus, RunSpec, Verdict
 from playhead.engine.clock import SYSTEM_CLOCK, SYSTEM_IDS
-from playhead.engine.isolation_plan import isolation_for
+from playhead.engine.jobs import JobClient
 from playhead.engine.models import ToolWriter
 from playhead.engine.owner import is_gone, mark_abandoned
 from playhead.engine.preflight import Plan, plan_replay
 from playhead.engine.project import Project, find_project
-from playhead.engine.replay import failed, without_secrets
-from playhead.errors import AgentProcessError, RefusedError
-from playhead.store.ports import AgentPort, Page, SessionPort, Store
+from playhead.engine.replay_task import work_of
+from playhead.engine.worker import Settings, Worker
+from playhead.errors import RefusedError
+from playhead.store.ports import AgentPort, EvaluatorPort, JobMade, Page, SessionPort, Store
 
-__all__ = ["Client", "ReplayClient", "open_client"]
+__all__ = ["Client", "ReplayClient", "ReplayHandle", "open_client"]
 
-_UNFINISHED = frozenset({ReplayStatus.PENDING, ReplayStatus.RUNNING, ReplayStatus.EVALUATING})
+_WORTH_A_ZYGOTE = 3
+"""Tasks from which on importing the agent once and forking pays in a worker that ends with the job."""
+
+
+class ReplayHandle:
+    """A stored replay and its job. The members are as of the last `refresh` or `wait`.
+
+    A request with ``repeats`` makes several, all of one job: ``replays``. The members are those of the first.
+    """
+
+    def __init__(self, store: Store, project: Project, made: JobMade) -> None:
+        self._store = store
+        self._project = project
+        self.created = made.created
+        self.job = made.job
+        self.replays = made.replays
+
+    @property
+    def replay(self) -> Replay:
+        return self.replays[0]
+
+    @property
+    def id(self) -> str:
+        return self.replay.id
+
+    @property
+    def job_id(self) -> str:
+        return self.job.id
+
+    @property
+    def status(self) -> ReplayStatus:
+        return self.replay.status
+
+    @property
+    def baseline_session_id(self) -> str:
+        return self.replay.baseline_session_id
+
+    @property
+    def result_session_id(self) -> str | None:
+        """The session that the replay recorded, once it is settled."""
+        return self.replay.result_session_id
+
+    @property
+    def error(self) -> ErrorInfo | None:
+        return self.replay.error
+
+    @property
+    def fidelity(self) -> Fidelity | None:
+        return self.replay.fidelity
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        return self.replay.verdicts
+
+    def refresh(self) -> "ReplayHandle":
+        """Reads the replays and the job again."""
+        self.job = self._store.jobs.get(self.job.id)
+        self.replays = tuple(self._store.replays.get(replay.id) for replay in self.replays)
+        return self
+
+    def wait(self, timeout: float | None = None, *, embedded: bool = True, concurrency: int = 0) -> "ReplayHandle":
+        """Waits until every replay has ended, and gives itself with what came of them.
+
+        Args:
+            embedded: run the job here, unless another worker takes it; without, somebody else has to.
+            concurrency: replays that run here at a time; 0 means one for each processor.
+
+        Raises:
+            TimeoutError: they had not ended after ``timeout`` seconds; what ran here was given back.
+        """
+        if embedded:
+            self._work(timeout, concurrency)
+        for _ in JobClient(self._store).watch(self.job.id, timeout=timeout):
+            pass
+        return self.refresh()
+
+    def _work(self, timeout: float | None, concurrency: int) -> None:
+        count = len(self.replays)
+        slots = min(count, concurrency or os.cpu_count() or 1)
+        settings = Settings(concurrency=slots, job_id=self.job.id, warm=count >= _WORTH_A_ZYGOTE)
+        worker = Worker(self._store, self._project, settings)
+        until = None if timeout is None else time.monotonic() + timeout
+
+        def is_over() -> bool:
+            if until is not None and time.monotonic() > until:
+                worker.release()
+                raise TimeoutError(f"job {self.job.id} has not ended after {timeout:g} s")
+            return has_ended(self._store.jobs.get(self.job.id))
+
+        worker.run(until=is_over)
 
 
 class ReplayClient:
-    """Plans, creates, runs and reads replays."""
+    """Plans, creates and reads replays."""
 
     def __init__(self, store: Store, project: Project) -> None:
         self._store = store
@@ -35,13 +125,22 @@ class ReplayClient:
         """What writes results for the llm policy, with the project's model."""
         return ToolWriter(self._project.settings.llm_model)
 
-    def plan(self, request: ReplayCreateRequest, *, run_spec: RunSpec | None = None, inline: bool = False) -> Plan:
+    def plan(
+        self, request: ReplayCreateRequest, *, run_spec: RunSpec | None = None, inline: bool = False,
+        settle_dead: bool = True,
+    ) -> Plan:  # fmt: skip
         """Preflight: what a replay would do, or why it may not.
+
+        Args:
+            run_spec: how to start the agent, where that is not the version's own.
+            inline: the caller brings the agent itself.
+            settle_dead: look first for sessions whose process died.
 
         Raises:
             RefusedError: with every reason in ``details["reasons"]``.
         """
-        mark_abandoned(self._store)
+        if settle_dead:
+            mark_abandoned(self._store)
         return plan_replay(
             self._store,
             request,
@@ -53,66 +152,29 @@ class ReplayClient:
             environment=os.environ,
         )
 
-    def create(self, request: ReplayCreateRequest | Plan) -> list[Replay]:
-        """Stores the replays of a request, one for each repeat; with a known idempotency key the stored ones."""
-        plan = request if isinstance(request, Plan) else self.plan(request)
-        return [self._store.replays.create(r) for r in plan.replays(SYSTEM_CLOCK, SYSTEM_IDS)]
+    def create(self, request: ReplayCreateRequest | Plan, *, run_spec: RunSpec | None = None) -> ReplayHandle:
+        """Stores a replay and its job, for a worker to run; with a known idempotency key gives back the stored ones.
 
-    def run(self, replay: Replay, plan: Plan, *, timeout: float | None = None) -> Replay:
-        """Runs a stored replay in a child process and gives its final state. One that has ended stays as it is."""
-        if replay.status is not ReplayStatus.PENDING:
-            return replay
-        spec = plan.run_spec
-        if spec is None:
+        Raises:
+            RefusedError: preflight said no.
+        """
+        plan = request if isinstance(request, Plan) else self.plan(request, run_spec=run_spec)
+        if plan.run_spec is None:
             raise RefusedError("no agent to run", hint="give an entry point")
         if self._store.url.startswith("memory"):
             raise RefusedError("a store in memory cannot be shared with a child process", hint="replay inline")
-        spec = replace(spec, working_dir=absolute(spec.working_dir), env=(*spec.env, *self._project.settings.env))
-        try:
-            end = run_child(
-                replay.id,
-                store_url=self._store.url,
-                run_spec=spec,
-                model_policy=plan.model_policy,
-                timeout=timeout or plan.request.timeout or spec.timeout or self._project.settings.timeout,
-                isolation=isolation_for(
-                    plan, mode="best", endpoints=self._project.settings.model_endpoints, environment=os.environ
-                ),
-                settings={
-                    "entry_point": spec.entry_point,
-                    "working_dir": spec.working_dir,
-                    "project": str(self._project.root),
-                    "force": plan.request.force,
-                },
-            )
-        except KeyboardInterrupt:
-            self._cancel(replay.id)
-            raise
-        done = self._store.replays.get(replay.id)
-        if done.status not in _UNFINISHED:
-            return done
-        mark_abandoned(self._store)
-        error = AgentProcessError(
-            f"the agent's process did not finish the replay: {last_words(end)}",
-            hint="the replay holds the last 8 KiB of its output",
-        )
-        lost = failed(done, error)
-        assert lost.error is not None
-        kept = {**(lost.error.attributes or {}), "stdout": end.stdout, "stderr": end.stderr}
-        lost = without_secrets(replace(lost, error=replace(lost.error, attributes=kept)), self._project.redactor())
-        self._store.replays.save(lost)
-        return lost
-
-    def _cancel(self, replay_id: str) -> None:
-        """Notes that a person ended a replay, and the session that it had begun."""
-        left = self._store.replays.get(replay_id)
-        if left.status in _UNFINISHED:
-            self._store.replays.save(replace(left, status=ReplayStatus.CANCELED, ended_at=SYSTEM_CLOCK.now()))
-        mark_abandoned(self._store)
+        replays = plan.replays(SYSTEM_CLOCK, SYSTEM_IDS)
+        work = work_of(plan, replays, project=self._project, clock=SYSTEM_CLOCK, ids=SYSTEM_IDS)
+        return ReplayHandle(self._store, self._project, self._store.jobs.create(work.job, work.tasks, work.replays))
 
     def get(self, replay: str) -> Replay:
         """A replay by id, shortened id, ``last`` or ``last~N``."""
         return self._store.replays.get(self._store.replays.resolve(replay))
+
+    def job(self, replay: str) -> Job | None:
+        """The job of a replay; None for one that ran inline."""
+        job_id = self.get(replay).job_id
+        return None if job_id is None else self._store.jobs.get(job_id)
 
     def list(
         self, *, baseline_session_id: str | None = None, status: str | None = None, limit: int = 50,
@@ -129,7 +191,8 @@ class Client:
 
     Attributes:
         store: the ports themselves.
-        sessions: recorded sessions. agents: agents and their versions. replays: re-runs.
+        sessions: recorded sessions. agents: agents and their versions. replays: re-runs. jobs: what workers do.
+        evaluators: registered evaluators.
     """
 
     def __init__(self, store: Store, project: Project) -> None:
@@ -137,7 +200,13 @@ class Client:
         self.project = project
         self.sessions: SessionPort = store.sessions
         self.agents: AgentPort = store.agents
+        self.evaluators: EvaluatorPort = store.evaluators
         self.replays = ReplayClient(store, project)
+        self.jobs = JobClient(store)
+
+    def worker(self, settings: Settings | None = None) -> Worker:
+        """A worker over this store; its ``run`` blocks until it is drained."""
+        return Worker(self.store, self.project, settings or Settings())
 
     def close(self) -> None:
         self.store.close()

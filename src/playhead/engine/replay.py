@@ -1,5 +1,6 @@
 """Re-runs a recorded session: makes the replay's state, starts the agent inside it, settles what came of it."""
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -35,7 +36,7 @@ from playhead.engine.preflight import Plan, offered_tools
 from playhead.engine.recorder import Recorder
 from playhead.engine.replaying import ReplayState
 from playhead.engine.settle import Settled, error_info, settle, unproven
-from playhead.errors import PlayheadError, PolicyError, ReplayStop
+from playhead.errors import PlayheadError, PolicyError, ReplayStop, StoreBusyError
 from playhead.store.ports import Store
 
 
@@ -135,6 +136,7 @@ def execute(
     model_hosts: frozenset[str] = frozenset(),
     whole_process: bool = False,
     outer: Level | None = None,
+    save: Callable[[Replay], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[Settled, Session]:
     """Runs one replay in this process, from the top to settlement, and saves it.
@@ -143,12 +145,15 @@ def execute(
         model_hosts: hosts that count as model endpoints beside those that a model call reaches by itself.
         whole_process: the guard binds every thread (a process made for this replay), else this context's.
         outer: the level that the guard around this process reached, where there is one.
+        save: stores the replay; an attempt of a job may be refused.
 
     Raises:
         PlayheadError: only for what went wrong before the agent started; everything later is in the replay.
     """
-    replay = replace(replay, status=ReplayStatus.RUNNING, started_at=clock.now())
-    store.replays.save(replay)
+    save = save or store.replays.save
+    if replay.status is ReplayStatus.PENDING:
+        replay = replace(replay, status=ReplayStatus.RUNNING, started_at=clock.now())
+        save(replay)
     state = make_state(plan, replay, store, recorder=recorder, writer=writer)
     given = _inputs(plan)
     inputs = Inputs(plan.baseline, given.inputs)
@@ -160,19 +165,45 @@ def execute(
         try:
             _run(scope, state, given, lambda: start(target, inputs))
         except KeyboardInterrupt:
-            store.replays.save(replace(replay, status=ReplayStatus.CANCELED, ended_at=clock.now()))
+            save(replace(replay, status=ReplayStatus.CANCELED, ended_at=clock.now()))
             raise
     rows += [_blocked(host) for host in refusals(outer)] if outer is not None else []
-    recorder.flush()
-    result = store.sessions.get(state.sessions[0])
-    settled = settle(
-        replay, state, plan.baseline, plan.nodes, result, store.sessions.nodes(result.id),
-        fork=plan.fork, guard=level, extra=rows, clock=clock,
-    )  # fmt: skip
     redactor = scope.active.redactor if scope.active is not None else recorder.secrets
-    settled = replace(settled, replay=without_secrets(settled.replay, redactor))
-    store.replays.save(settled.replay)
+    settled, result = conclude(plan, replay, state, recorder=recorder, redactor=redactor, guard=level, rows=rows)
+    save(settled.replay)
     return settled, result
+
+
+def conclude(
+    plan: Plan, replay: Replay, state: ReplayState, *, recorder: Recorder, redactor: Redactor, guard: str,
+    rows: Sequence[LedgerRow],
+) -> tuple[Settled, Session]:  # fmt: skip
+    """The settled replay of a run that has ended, not saved yet, and its session.
+
+    Raises:
+        StoreError: the session did not reach the store.
+    """
+    wait_until_stored(recorder)
+    sessions = recorder.store.sessions
+    result = sessions.get(state.sessions[0])
+    settled = settle(
+        replay, state, plan.baseline, plan.nodes, result, sessions.nodes(result.id), fork=plan.fork, guard=guard,
+        extra=rows, clock=recorder.clock,
+    )  # fmt: skip
+    return replace(settled, replay=without_secrets(settled.replay, redactor)), result
+
+
+def wait_until_stored(recorder: Recorder, seconds: float = 100.0) -> None:
+    """Flushes until everything is in the store: another process may hold its lock for a while.
+
+    Raises:
+        StoreBusyError: it still does.
+    """
+    until = recorder.clock.tick() + int(seconds * 1e9)
+    while not recorder.flush():
+        if recorder.clock.tick() > until:
+            raise StoreBusyError(f"store {recorder.store.url} took nothing for {seconds:g} s")
+        time.sleep(0.1)
 
 
 def without_secrets(replay: Replay, redactor: Redactor) -> Replay:

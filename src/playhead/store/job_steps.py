@@ -6,7 +6,7 @@ from typing import Protocol
 
 from playhead.core import jobs
 from playhead.core.jobs import HELD, Beat, Job, Task
-from playhead.core.lifecycle import JOB, OnFailure, TaskEvent, TaskStatus
+from playhead.core.lifecycle import OnFailure, TaskEvent, TaskStatus
 from playhead.core.values import JSON, ErrorInfo, Replay
 from playhead.errors import ConflictError, LeaseLostError, NotFoundError, UsageError
 
@@ -107,7 +107,7 @@ def cancel(rows: Rows, job_id: str, now: int) -> Job:
     job = rows.job(job_id)
     if job is None:
         raise NotFoundError(f"no job {job_id!r}")
-    if JOB.is_final(job.status) or not rows.is_open(job_id):
+    if jobs.has_ended(job) or not rows.is_open(job_id):
         return job
     job = replace(job, cancel=True)
     rows.put_job(job)

@@ -1,0 +1,241 @@
+"""The worker: claims tasks, runs each in a process of its own, keeps its leases and reports.
+
+It needs nothing but the store. One thread claims and sends heartbeats, one thread per running task waits for that
+task's process. Looking for work is one cheap question to the store, asked every few milliseconds after something
+happened and less and less often while nothing does.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from playhead.core.jobs import Offer, Task
+from playhead.core.values import ErrorInfo
+from playhead.engine.child import Control
+from playhead.engine.clock import SYSTEM_CLOCK, SYSTEM_IDS, Clock, IdSource
+from playhead.engine.owner import is_gone, own_name
+from playhead.engine.project import Project
+from playhead.engine.replay_task import KIND, Runner
+from playhead.engine.settle import error_info
+from playhead.engine.warm import Zygotes
+from playhead.engine.watching import Reason
+from playhead.errors import AgentProcessError, PlayheadError, StoreBusyError
+from playhead.store.ports import Store
+
+LEASE = 15.0
+"""Seconds that a worker may be silent before others take its tasks."""
+
+_QUICK, _SLOW = 0.002, 0.02  # seconds between two looks for work
+_SWEEP = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a worker takes and how.
+
+    ``versions`` are ids of agent versions, None any; ``job_id`` limits it to one job; ``warm`` lets it fork replays
+    from a process that has imported their agent; ``tell`` hears of each task that has ended.
+    """
+
+    concurrency: int = 0
+    versions: tuple[str, ...] | None = None
+    labels: tuple[str, ...] = ()
+    job_id: str | None = None
+    lease: float = LEASE
+    warm: bool = True
+    tell: Callable[[Task], None] = lambda _: None
+
+    @property
+    def slots(self) -> int:
+        return self.concurrency or os.cpu_count() or 1
+
+
+@dataclass(slots=True)
+class _Running:
+    task: Task
+    control: Control
+    thread: threading.Thread | None = None
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a worker did."""
+
+    ended: int = 0
+    refused: int = 0
+    errors: list[str] = field(default_factory=list[str])
+
+
+class Worker:
+    """Runs tasks of a store until it is told to stop. `run` blocks; the other methods may be called from anywhere,
+    signal handlers included."""
+
+    def __init__(
+        self, store: Store, project: Project, settings: Settings, *, clock: Clock = SYSTEM_CLOCK,
+        ids: IdSource = SYSTEM_IDS,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._ids = ids
+        self.name = f"{own_name()}:{ids()[-6:]}"
+        self.tally = Tally()
+        self._zygotes = Zygotes() if settings.warm and hasattr(os, "fork") else None
+        self._runner = Runner(store=store, project=project, zygotes=self._zygotes, clock=clock)
+        self._running: dict[str, _Running] = {}
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._draining = False
+        self._until_empty = False
+        self._pulse: int = -1
+        self._claimed_last = False
+        self._next_beat = self._next_sweep = 0.0
+
+    def drain(self) -> None:
+        """Takes no more tasks and stops when those that run have ended."""
+        self._draining = True
+        self._wake.set()
+
+    def release(self) -> None:
+        """Gives back what runs, untouched, and stops."""
+        self._draining = True
+        self._end_all("released")
+        self._wake.set()
+
+    def run(self, *, until_empty: bool = False, until: Callable[[], bool] | None = None) -> Tally:
+        """Works until it is drained; with ``until_empty`` also when nothing is left to claim, with ``until`` when
+        that is so."""
+        self._until_empty = until_empty
+        pause = _QUICK
+        try:
+            while not self._is_over(until):
+                took = self._step()
+                pause = _QUICK if took else min(pause * 1.5, _SLOW)
+                self._wake.wait(pause)
+                if self._wake.is_set():
+                    self._wake.clear()
+                    pause = _QUICK
+        finally:
+            self._stop()
+        return self.tally
+
+    def _is_over(self, until: Callable[[], bool] | None) -> bool:
+        if self._running:
+            return False
+        if self._draining or (self._until_empty and not self._claimed_last):
+            return self._draining or not self._store.jobs.pending(self._offer(1))
+        return until is not None and until()
+
+    def _step(self) -> bool:
+        now = time.monotonic()
+        try:
+            if self._running and now >= self._next_beat:
+                self._next_beat = now + self._settings.lease / 3
+                self._beat()
+            if now >= self._next_sweep:
+                self._next_sweep = now + min(_SWEEP, self._settings.lease / 3)
+                self._sweep()
+                self._pulse = -1
+            return self._claim()
+        except StoreBusyError:
+            return False  # somebody holds the store locked; the leases wait with everything else
+
+    # claiming
+
+    def _offer(self, limit: int) -> Offer:
+        wanted = self._settings
+        return Offer(
+            worker=self.name, limit=limit, versions=wanted.versions, kinds=(KIND,), labels=wanted.labels,
+            job_id=wanted.job_id,
+        )  # fmt: skip
+
+    def _claim(self) -> bool:
+        free = self._settings.slots - len(self._running)
+        if self._draining or free <= 0:
+            return False
+        pulse = self._store.jobs.pulse()
+        if pulse == self._pulse and not self._claimed_last:
+            return False
+        offer = self._offer(free)
+        self._pulse, self._claimed_last = pulse, False
+        if not self._store.jobs.pending(offer):
+            return False
+        now = self._clock.now()
+        until = now + int(self._settings.lease * 1e9)
+        for task in self._store.jobs.claim(offer, token=self._ids(), now=now, until=until):
+            self._claimed_last = True
+            self._begin(task)
+        return self._claimed_last
+
+    def _begin(self, task: Task) -> None:
+        running = _Running(task, Control())
+        with self._lock:
+            self._running[task.id] = running
+        running.thread = threading.Thread(target=self._work, args=(running,), name=f"task-{task.id[-6:]}", daemon=True)
+        running.thread.start()
+
+    def _work(self, running: _Running) -> None:
+        try:
+            done = self._runner.run(running.task, running.control)
+            if done is None:
+                self.tally.refused += 1
+            else:
+                self.tally.ended += 1
+                self._settings.tell(done)
+        except Exception as error:  # noqa: BLE001 - one task must not take the worker down
+            self._give_up(running.task, error)
+        finally:
+            with self._lock:
+                self._running.pop(running.task.id, None)
+            self._claimed_last = True
+            self._wake.set()
+
+    def _give_up(self, task: Task, error: Exception) -> None:
+        """A failure of ours, or of the store: the task is tried again."""
+        self.tally.errors.append(f"{type(error).__name__}: {error}")
+        known = error if isinstance(error, PlayheadError) else AgentProcessError(f"{type(error).__name__}: {error}")
+        try:
+            self._store.jobs.lose(task.id, task.token or "", now=self._clock.now(), error=error_info(known))
+        except PlayheadError as again:  # then its lease ends by itself
+            self.tally.errors.append(str(again))
+
+    # leases
+
+    def _beat(self) -> None:
+        held = {id: one.task.token or "" for id, one in list(self._running.items())}
+        until = self._clock.now() + int(self._settings.lease * 1e9)
+        for task_id, beat in self._store.jobs.heartbeat(held, until=until).items():
+            running = self._running.get(task_id)
+            if running is not None and beat != "ok":
+                running.control.end("canceled" if beat == "cancel" else "lost")
+
+    def _sweep(self) -> None:
+        """Takes tasks from workers that are silent, or dead and of this machine."""
+        jobs = self._store.jobs
+        error = error_info(AgentProcessError("its worker went away", hint="the next worker tries it again"))
+        jobs.expire(now=self._clock.now(), error=error)
+        for task in jobs.held():
+            if task.worker is not None and task.worker != self.name and is_gone(task.worker.rpartition(":")[0]):
+                self._lose(task, error)
+
+    def _lose(self, task: Task, error: ErrorInfo) -> None:
+        try:
+            self._store.jobs.lose(task.id, task.token or "", now=self._clock.now(), error=error)
+        except PlayheadError:
+            return  # another worker was first
+
+    # stopping
+
+    def _end_all(self, reason: Reason) -> None:
+        for running in list(self._running.values()):
+            running.control.end(reason)
+
+    def _stop(self) -> None:
+        self._end_all("released")
+        for running in list(self._running.values()):
+            if running.thread is not None:
+                running.thread.join(30.0)
+        if self._zygotes is not None:
+            self._zygotes.close()
