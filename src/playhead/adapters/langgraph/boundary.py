@@ -21,6 +21,9 @@ from playhead.engine.zero_code import sessions_wanted
 _root_graphs: WeakKeyDictionary[seam.ActiveSession, Any] = WeakKeyDictionary()
 """The graph that ran first, directly in a session."""
 
+OUTPUTS: ContextVar[list[Any] | None] = ContextVar("playhead_langgraph_outputs", default=None)
+"""Takes the outputs of runs that end, for who starts a graph and sees only its stream."""
+
 _INVOKED: ContextVar[Any] = ContextVar("playhead_langgraph_invoked", default=None)
 
 
@@ -80,6 +83,8 @@ class _Run:
         said = inputs.messages_of(self.state)
         last = said[-1] if said else self.running.answers.get("last")
         self.scope.output = inputs.output(self.state, self.running.answers.get("last"))
+        if (ended := OUTPUTS.get()) is not None:
+            ended.append(self.scope.output)
         self.scope.messages = [_End(last, self.thread)]
 
 

@@ -97,8 +97,8 @@ class _Turn:
     # --- after ---
 
     def answered(self, result: ChatResult) -> None:
-        generation = result.generations[0]
-        self._answered(generation.message, generation.generation_info, result.llm_output)
+        first = result.generations[0]
+        self._answered(first.message, first.generation_info, result.llm_output)
 
     def _answered(self, message: BaseMessage, info: Any, output: Any = None, **how: Any) -> None:
         """The answer is complete (or as complete as it gets): announce its calls, then close the step."""
@@ -166,8 +166,9 @@ class _Turn:
         if merged is None:
             self.failed(error or ValueError("No generation chunks were returned"))
         else:
-            how: dict[str, Any] = {"cuts": [cut for cut in self.cuts if cut], "first_chunk_at": self.first_at}
-            self._answered(merged.message, merged.generation_info, streamed=True, partial=error is not None, **how)
+            how: dict[str, Any] = {"cuts": self.cuts, "first_chunk_at": self.first_at, "partial": error is not None}
+            how["closed"] = getattr(self.chunks[-1].message, "chunk_position", None) is not None
+            self._answered(merged.message, merged.generation_info, streamed=True, **how)
 
     def inside(self) -> Any:
         return nullcontext() if self.step is None else self.step.inside()

@@ -26,20 +26,20 @@ def whole(message: BaseMessage) -> AIMessage:
 
 def result(
     message: AIMessage, info: Any, output: Any = None, *, streamed: bool = False, partial: bool = False,
-    cuts: Sequence[int] = (), first_chunk_at: int | None = None,
+    cuts: Sequence[int] = (), closed: bool = False, first_chunk_at: int | None = None,
 ) -> seam.ModelResult:  # fmt: skip
     """What is kept of an answer.
 
     Args:
         info: the generation's own information (``finish_reason`` ...); ``output`` the result's.
-        cuts: lengths of the text pieces in which a stream came.
+        cuts: lengths of the text pieces in which a stream came; ``closed`` if the last one said that it was.
     """
     told: dict[str, Any] = {**obj(output), **obj(info), **message.response_metadata}
     served = told.get("model_name") or told.get("model")
     response_id = told.get("id") or message.id
     return seam.ModelResult(
         message=messages.answer(message, told.get("finish_reason") or told.get("stop_reason")),
-        native=_native(message, obj(info), cuts),
+        native=_native(message, obj(info), cuts, closed),
         usage=messages.usage(message),
         served=served if isinstance(served, str) else None,
         response_id=response_id if isinstance(response_id, str) else None,
@@ -49,7 +49,7 @@ def result(
     )
 
 
-def _native(message: AIMessage, info: dict[str, Any], cuts: Sequence[int]) -> Native:
+def _native(message: AIMessage, info: dict[str, Any], cuts: Sequence[int], closed: bool) -> Native:
     held = vars(message)
     data = {name: held[name] for name in _KEPT if held.get(name)}
     if message.usage_metadata is not None:
@@ -59,6 +59,8 @@ def _native(message: AIMessage, info: dict[str, Any], cuts: Sequence[int]) -> Na
         made["info"] = objects.encode(info)
     if len(cuts) > 1 and isinstance(message.content, str) and sum(cuts) == len(message.content):
         made["cuts"] = list(cuts)
+    if closed:
+        made["closed"] = True
     return codec.envelope(made)
 
 
@@ -98,10 +100,13 @@ def chunks(answer: Outcome) -> Iterator[ChatGenerationChunk]:
     """The answer as a stream: text in the pieces in which it came, then the rest."""
     data, message = codec.held(answer), message_of(answer)
     info = objects.decode(data["info"]) if "info" in data else None
-    yield from chunks_of(message, data.get("cuts", ()), info)
+    yield from chunks_of(message, data.get("cuts", ()), info, closed=bool(data.get("closed")))
 
 
-def chunks_of(message: AIMessage, cuts: Sequence[int] = (), info: Any = None) -> Iterator[ChatGenerationChunk]:
+def chunks_of(
+    message: AIMessage, cuts: Sequence[int] = (), info: Any = None, *, closed: bool = False
+) -> Iterator[ChatGenerationChunk]:
+    """A message in pieces. Whatever is no text comes with the last one; the framework adds one that says so."""
     start = 0
     content: Any = message.content
     for length in cuts[:-1] if isinstance(content, str) else ():
@@ -116,7 +121,7 @@ def chunks_of(message: AIMessage, cuts: Sequence[int] = (), info: Any = None) ->
         response_metadata=message.response_metadata,
         usage_metadata=message.usage_metadata,
         tool_call_chunks=_call_chunks(message),
-        chunk_position="last",
+        chunk_position="last" if closed else None,
     )
     yield ChatGenerationChunk(message=last, generation_info=info)
 

@@ -5,6 +5,7 @@ from typing import Any
 from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs]
 
 from playhead.adapters.langgraph import inputs
+from playhead.adapters.langgraph.boundary import OUTPUTS
 from playhead.core.protocol.shape import is_object
 from playhead.engine.entry import Inputs, register_starter
 
@@ -38,18 +39,26 @@ def _run(graph: Any, recorded: Any) -> Any:
     if entry == "invoke":
         return inputs.output(graph.invoke(value, **options), None)
     if entry == "stream":
+        ended = _listening()
         for _ in graph.stream(value, **options):
             pass
-        return None
+        return ended[-1] if ended else None
     return _awaited(graph, value, options, entry)
 
 
 async def _awaited(graph: Any, value: Any, options: dict[str, Any], entry: str) -> Any:
     if entry == "ainvoke":
         return inputs.output(await graph.ainvoke(value, **options), None)
+    ended = _listening()
     async for _ in graph.astream(value, **options):
         pass
-    return None
+    return ended[-1] if ended else None
+
+
+def _listening() -> list[Any]:
+    ended: list[Any] = []
+    OUTPUTS.set(ended)
+    return ended
 
 
 _registered: list[bool] = []
