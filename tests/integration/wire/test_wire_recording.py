@@ -13,9 +13,8 @@ import openai
 import pytest
 
 from playhead.adapters import wire
-from playhead.core.values import NodeKind, NodeStatus, OutcomeKind, SessionStatus
+from playhead.core.values import NodeStatus, OutcomeKind, SessionStatus
 from playhead.engine import seam
-from playhead.engine.egress import own_traffic
 from playhead.testing.servers import Call, LoggedRequest, ModelServer, Reply
 
 ASK: Any = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Rain in Oslo?"}]
@@ -454,118 +453,3 @@ def test_calls_are_announced_as_soon_as_the_message_is_whole(bench: Any) -> None
     first = next(n for n in run.tools if n.call.arguments == {"city": "Oslo"})
     assert (first.call.call_id, first.call.index, first.outcome.value) == ("c1", 0, "rain")
     assert first.call.model_call == run.models[0].id
-
-
-# --- tools ----------------------------------------------------------------------------------------------------------
-
-
-def test_tools_that_nobody_wrapped_are_recorded_from_the_next_request(bench: Any) -> None:
-    def agent(server: ModelServer) -> None:
-        asked = [*ASK]
-        with _openai(server) as client:
-            said = client.chat.completions.create(model="m", messages=asked).choices[0].message
-            asked.append(said.model_dump(exclude_none=True))
-            asked += [{"role": "tool", "tool_call_id": c.id, "content": f"rain {c.id}"} for c in said.tool_calls or ()]
-            client.chat.completions.create(model="m", messages=asked)
-
-    with ModelServer([REPLY, Reply("It rains.")]) as server:
-        run = bench.record(lambda: agent(server))
-    assert [(n.call.tool, n.call.arguments, n.call.source, n.outcome.value) for n in run.tools] == [
-        ("weather", {"city": "Oslo"}, "transcript", "rain c1"),
-        ("weather", {"city": "Bergen"}, "transcript", "rain c2"),
-    ]
-
-
-def test_tools_that_the_provider_ran_are_recorded_as_such(bench: Any) -> None:
-    search = {"type": "web_search_call", "id": "ws1", "status": "completed", "action": {"type": "search", "query": "x"}}
-    text = {
-        "type": "message", "id": "m1", "role": "assistant", "status": "completed",
-        "content": [{"type": "output_text", "text": "Found.", "annotations": []}],
-    }  # fmt: skip
-    body = {"id": "r", "object": "response", "status": "completed", "model": "m", "output": [search, text]}
-
-    with ModelServer([Reply(body=body)]) as server:
-        run = bench.record(lambda: responses(server))
-    (tool,) = run.tools
-    assert (tool.call.tool, tool.call.source, tool.call.call_id) == ("web_search", "provider", "ws1")
-    assert tool.parent_id == run.models[0].id
-
-
-# --- what is left alone ---------------------------------------------------------------------------------------------
-
-
-def test_other_requests_to_models_are_spans_and_the_rest_is_nothing(bench: Any) -> None:
-    async def count(server: ModelServer) -> None:
-        async with anthropic.AsyncAnthropic(base_url=server.url, api_key="none") as client:
-            await client.messages.count_tokens(model="m", messages=USER)
-
-    def agent(server: ModelServer) -> None:
-        httpx2.get(f"{server.openai_url}/models")
-        httpx2.post(f"{server.url}/orders", json={"input": "x"})
-        httpx2.post(f"{server.openai_url}/embeddings", json={"input": "x"})
-        asyncio.run(count(server))
-
-    with ModelServer([REPLY]) as server:
-        embed, counted = bench.record(lambda: agent(server)).nodes
-    assert (embed.kind, embed.name, embed.inputs) == (NodeKind.SPAN, "POST /v1/embeddings", {"input": "x"})
-    assert embed.outcome.value["body"]["data"][0]["embedding"] == [0.5, 0.25]
-    assert counted.outcome.value == {"status": 200, "body": {"input_tokens": 12}}
-
-
-def test_inside_a_model_seam_and_for_our_own_traffic_the_wire_is_silent(bench: Any) -> None:
-    def agent(server: ModelServer) -> None:
-        active = seam.current()
-        assert active is not None
-        step = active.model_call("m", request=seam.ModelRequest(messages=[], model="m"))
-        with step.inside():
-            chat(server)
-        step.observe(seam.ModelResult(message={"role": "assistant", "parts": []}))
-        with own_traffic():
-            chat(server)
-
-    with ModelServer([REPLY]) as server:
-        run = bench.record(lambda: agent(server))
-        assert len(server.requests) == 2
-    assert len(run.models) == 1
-
-
-def test_a_request_that_cannot_be_read_still_goes_out(bench: Any) -> None:
-    def agent(server: ModelServer) -> int:
-        return httpx2.post(f"{server.url}/v1/messages", content=b"[1, 2]").status_code
-
-    with ModelServer(lambda step, body: Reply("x")) as server:
-        url = server.url
-
-        def plain(request: httpx2.Request) -> httpx2.Response:
-            return httpx2.Response(200, content=b"ok")
-
-        def ask() -> bytes:
-            with httpx2.Client(transport=httpx2.MockTransport(plain)) as client:
-                return client.post(f"{url}/v1/messages", content=b"not json").content
-
-        run = bench.record(ask)
-    assert run.output == b"ok"
-    assert run.models == []
-    assert bench.recorder.counters.pop("errors") == 1
-
-
-def test_install_twice_undo_and_under_somebody_elses_wrapper(monkeypatch: pytest.MonkeyPatch, bench: Any) -> None:
-    wire.install()
-    ours: Any = httpx2.Client.send
-    assert not hasattr(ours.__wrapped__, "__wrapped__")
-    seen: list[str] = []
-
-    def theirs(self: Any, request: Any, **kwargs: Any) -> Any:
-        seen.append(request.url.path)
-        return ours(self, request, **kwargs)
-
-    monkeypatch.setattr(httpx2.Client, "send", theirs)
-    wire.uninstall()
-    assert httpx2.Client.send is theirs
-    assert not wire.is_installed()
-    with ModelServer([REPLY]) as server:
-        assert bench.record(lambda: raw(httpx2)(server)).models == []
-        wire.install()
-        assert len(bench.record(lambda: raw(httpx2)(server)).models) == 1
-    assert seen == ["/v1/chat/completions"] * 2
-    monkeypatch.undo()
