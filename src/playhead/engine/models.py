@@ -1,4 +1,4 @@
-"""The one door to the model layer: results written by a model (the llm policy).
+"""The one door to the model layer: results written by a model (the llm policy), and questions to a judge.
 
 The layer is pydantic-ai's, an extra; nothing here is imported before a policy asks for it.
 """
@@ -149,7 +149,7 @@ def _again(messages: list[Any], response: Any, problem: str) -> list[Any]:
 
 
 def _read(response: Any, output_schema: JSON) -> tuple[JSON, str]:
-    text = "".join(p.content for p in response.parts if getattr(p, "part_kind", "") == "text").strip()
+    text = _said(response).strip()
     if text.startswith("```"):
         text = text.split("\n", 1)[-1].rsplit("```", 1)[0].strip()
     try:
@@ -165,3 +165,34 @@ def _read(response: Any, output_schema: JSON) -> tuple[JSON, str]:
 
 def _text(value: JSON) -> str:
     return canonical_stored(value).decode("utf-8", "replace")
+
+
+def ask(model: str | None, *, system: str, prompt: str) -> str:
+    """The text that a model answers to a question.
+
+    Raises:
+        RefusedError: the model layer is not installed, no model is named, or its client cannot be built.
+        ModelAccessError: the model could not be asked.
+    """
+    if importlib.util.find_spec("pydantic_ai") is None:
+        raise RefusedError("asking a model needs the model layer", hint="pip install 'playhead[llm]'")
+    from pydantic_ai.direct import model_request_sync
+    from pydantic_ai.messages import ModelRequest
+    from pydantic_ai.models import infer_model
+
+    if not model:
+        raise RefusedError("no model is named", hint='name one as "provider:name", or set llm_model in the project')
+    try:
+        known = infer_model(model)
+    except Exception as error:
+        raise RefusedError(f"model {model!r} cannot be used: {error}") from error
+    try:
+        with own_traffic():
+            response = model_request_sync(known, [ModelRequest.user_text_prompt(prompt, instructions=system)])
+    except Exception as error:
+        raise ModelAccessError(f"model {model!r} could not be asked: {error}") from error
+    return _said(response)
+
+
+def _said(response: Any) -> str:
+    return "".join(p.content for p in response.parts if getattr(p, "part_kind", "") == "text")
