@@ -3,21 +3,25 @@
 A `Transcript` keeps the messages of the last request, every mutable container reachable from them, and a shallow copy
 of each container. A request continues it when the containers still equal their copies (nobody changed an earlier
 message, at any depth) and its first messages equal the kept ones. Both are single list comparisons in C, in which
-unchanged members are compared by identity; that is microseconds for hundreds of messages. What follows is new: it is
-brought into normal form and copied on the agent's thread, and encoded once by the writer, in a `Cell` that every later
-request shares.
+unchanged members are compared by identity; that is microseconds for hundreds of messages. Where equal is not the same
+(1, 1.0 and True), members are compared by identity, and by type in messages that were made again. What follows is new:
+it is brought into normal form and copied on the agent's thread, and encoded once by the writer, in a `Cell` that every
+later request shares.
 
 An object without ``__dict__`` that is no dict or list counts as immutable.
 """
 
 import marshal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from enum import Enum
+from itertools import chain
+from operator import is_
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from playhead.core.canonical import NoKeyError
 from playhead.core.protocol.request import Digests, model_key, tools_digest
@@ -27,6 +31,8 @@ ToNormal = Callable[[Any], list[JSON]]
 KeyView = Callable[[JSON], JSON]
 _KEPT = 4  # conversations that may take turns in one place
 _ATOMS = frozenset({type(None), bool, int, float, str, bytes, complex, datetime})
+_ODD = frozenset({bool, int, float, complex, Decimal, tuple})
+"""Types of which a member may equal one that it is not."""
 _LISTS, _DICTS, _SEQUENCES = frozenset({list}), frozenset({dict}), frozenset({list, tuple})
 _OPAQUE = (type, Enum, ModuleType)
 
@@ -79,6 +85,9 @@ class Transcript:
         self._containers: list[Any] = []
         self._copies: list[Any] = []
         self._starts: list[int] = []  # first container of each message
+        self._boxes: list[Iterable[Any]] = []  # live members of containers in which equal need not be the same
+        self._members: list[Any] = []  # what they held
+        self._odd: dict[int, _Odd] = {}  # by the place of a message that has such containers
 
     def read(self, messages: Sequence[Any], to_normal: ToNormal | None) -> tuple[Cell, ...]:
         """The cells of a request's messages; those of its repeated beginning are shared with earlier requests."""
@@ -96,7 +105,7 @@ class Transcript:
 
     def _repeated(self, messages: Sequence[Any]) -> int:
         count = len(self.messages)
-        if self._unchanged() and _equal(self.messages, list(messages[:count])):
+        if self._unchanged() and _equal(self.messages, list(messages[:count])) and self._alike(messages):
             return count
         for place in range(min(count, len(messages))):
             if not self._same(place, messages[place]):
@@ -106,19 +115,40 @@ class Transcript:
     def _unchanged(self, start: int = 0, end: int | None = None) -> bool:
         return _equal(self._containers[start:end], self._copies[start:end])
 
+    def _alike(self, messages: Sequence[Any]) -> bool:
+        """Whether members that equal the kept ones are the kept ones, or at least of their types."""
+        if not all(map(is_, chain.from_iterable(self._boxes), self._members)):
+            return False
+        return all(
+            messages[place] is self.messages[place] or _kinds(_containers(messages[place]).odd) == odd.kinds
+            for place, odd in self._odd.items()
+        )
+
     def _same(self, place: int, message: Any) -> bool:
         end = self._starts[place + 1] if place + 1 < len(self._starts) else None
-        return self._unchanged(self._starts[place], end) and _equal(self.messages[place], message)
+        if not self._unchanged(self._starts[place], end) or not _equal(self.messages[place], message):
+            return False
+        odd = self._odd.get(place)
+        return odd is None or _kinds(odd.boxes) == odd.kinds == _kinds(_containers(message).odd)
 
     def _forget(self, known: int) -> None:
         del self._containers[self._starts[known] :], self._copies[self._starts[known] :]
         del self.messages[known:], self.cells[known:], self._starts[known:]
+        self._odd = {place: odd for place, odd in self._odd.items() if place < known}
+        self._boxes = [box for odd in self._odd.values() for box in odd.boxes]
+        self._members = [*chain.from_iterable(self._boxes)]
 
     def _add(self, message: Any, normal: list[JSON]) -> None:
         self._starts.append(len(self._containers))
-        for container in _containers(message):
+        found = _containers(message)
+        for container in found.mutable:
             self._containers.append(container)
             self._copies.append(container.copy())
+        if found.odd:
+            members = [*chain.from_iterable(found.odd)]
+            self._odd[len(self.messages)] = _Odd(found.odd, [*map(type, members)])
+            self._boxes += found.odd
+            self._members += members
         self.messages.append(message)
         self.cells.append(Cell(normal))
 
@@ -178,9 +208,27 @@ def _equal(one: Any, other: Any) -> bool:
         return False
 
 
-def _containers(value: Any) -> list[Any]:
-    """Every dict and list reachable from a message, the ``__dict__`` of objects included; level by level."""
-    found: list[Any] = []
+class _Odd(NamedTuple):
+    """Containers with members that may equal something else: their members as they are now, and the types that were."""
+
+    boxes: list[Iterable[Any]]
+    kinds: list[type]
+
+
+class _Found(NamedTuple):
+    """Every dict and list that can be reached, and of those (and tuples) the members that may equal something else."""
+
+    mutable: list[Any]
+    odd: list[Iterable[Any]]
+
+
+def _kinds(boxes: Iterable[Iterable[Any]]) -> list[type]:
+    return [*map(type, chain.from_iterable(boxes))]
+
+
+def _containers(value: Any) -> _Found:
+    """What is reachable from a message, the ``__dict__`` of objects included; level by level."""
+    found = _Found([], [])
     level: list[Any] = [value]
     seen: set[int] = set()
     while level:
@@ -189,14 +237,19 @@ def _containers(value: Any) -> list[Any]:
             kind = cast("type[Any]", type(item))
             if kind in _SEQUENCES:
                 below += [held for held in item if type(held) not in _ATOMS]
+                if not _ODD.isdisjoint(map(type, item)):
+                    found.odd.append(item)
                 if kind in _LISTS:
-                    found.append(item)
+                    found.mutable.append(item)
                 continue
             inner: Any = item if kind in _DICTS else getattr(item, "__dict__", None)
             if inner is None or (kind not in _DICTS and (isinstance(item, _OPAQUE) or callable(item))):
                 continue
-            found.append(inner)
-            below += [held for held in inner.values() if type(held) not in _ATOMS]
+            found.mutable.append(inner)
+            members = inner.values()
+            if not _ODD.isdisjoint(map(type, members)):
+                found.odd.append(members)
+            below += [held for held in members if type(held) not in _ATOMS]
         level = [held for held in below if id(held) not in seen]
         seen.update(map(id, level))
     return found

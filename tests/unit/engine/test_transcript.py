@@ -63,6 +63,45 @@ def test_a_changed_earlier_message_is_read_again(depth: str):
     assert second[2].plain == plain("z")
 
 
+@pytest.mark.parametrize(("before", "after"), [(1, True), (1, 1.0), (0.0, False), (2.0, 2), ((1,), (True,))])
+@pytest.mark.parametrize("made", ["in place", "again"])
+@pytest.mark.parametrize("box", ["dict", "list", "object"])
+def test_an_equal_value_of_another_type_is_a_change(before: Any, after: Any, made: str, box: str):
+    def message(value: Any) -> Any:
+        content = {"n": value} if box == "dict" else [0.5, value] if box == "list" else Part(value)
+        return {"role": "tool", "parts": [{"type": "tool_result", "content": content}]}
+
+    def to_normal(message: Any) -> list[Any]:
+        return [{"role": "tool", "parts": [{"type": "text", "text": repr(message)}]}]
+
+    transcript = Transcript()
+    messages = [*plain("a"), message(before), *plain("z")]
+    first = transcript.read(messages, to_normal)
+    assert transcript.read(messages, to_normal) == first
+    assert transcript.read([messages[0], message(before), messages[2]], to_normal) == first
+    if made == "again":
+        messages[1] = message(after)
+    elif box == "object":
+        messages[1]["parts"][0]["content"].content = after
+    else:
+        messages[1]["parts"][0]["content"].update(n=after) if box == "dict" else messages[1]["parts"][0][
+            "content"
+        ].__setitem__(1, after)
+    second = transcript.read(messages, to_normal)
+    assert second[0] is first[0]
+    assert second[1].plain == to_normal(messages[1])
+    assert second[2].plain == first[2].plain
+    assert transcript.read(messages, to_normal) == second
+
+
+def test_an_equal_number_that_was_made_again_is_no_change():
+    transcript = Transcript()
+    messages = [{"role": "tool", "n": 10**6, "f": 0.1}]
+    (first,) = transcript.read(messages, lambda m: [m])
+    messages[0].update(n=int("1000000"), f=float("0.1"))
+    assert transcript.read(messages, lambda m: [m]) == (first,)
+
+
 def test_objects_are_read_once_and_their_changes_are_noticed():
     transcript = Transcript()
     messages = [Message([Part("a")]), Message([Part({"k": [1]})])]
