@@ -1,5 +1,7 @@
 """LangChain's messages, offered tools and model parameters in the normal form."""
 
+import copy
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -46,8 +48,21 @@ def answer(message: AIMessage, reason: object = None) -> Message:
 
 
 def tools(offered: Any) -> list[JSON]:
-    """The tools bound to a model, in whatever provider's form, in normal form."""
-    return [_tool(tool) for tool in offered or ()]
+    """The tools bound to a model, in whatever provider's form, in normal form.
+
+    An agent binds the same tools anew for each request, so the last forms are kept, beside copies of what they are of.
+    """
+    given = list(offered or ())
+    for raw, made in _kept:
+        if raw == given:
+            return made
+    made = [_tool(tool) for tool in given]
+    if all(is_object(tool) for tool in given):
+        _kept.appendleft((copy.deepcopy(given), made))
+    return made
+
+
+_kept: deque[tuple[list[Any], list[JSON]]] = deque(maxlen=8)
 
 
 def _tool(raw: Any) -> JSON:

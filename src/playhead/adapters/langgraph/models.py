@@ -19,8 +19,9 @@ from playhead.adapters.langgraph.guard import trouble
 from playhead.adapters.langgraph.overrides import Asked
 from playhead.adapters.langgraph.scope import executable, is_root, remember
 from playhead.core.protocol.shape import is_object
-from playhead.core.values import Outcome, OutcomeKind
+from playhead.core.values import NodeKind, Outcome, OutcomeKind
 from playhead.engine import seam
+from playhead.engine.frames import FRAME
 
 PROTOCOL = "langchain"
 
@@ -37,7 +38,8 @@ class _Turn:
         self.asked = Asked(model, messages, stop, {k: v for k, v in kwargs.items() if k != "run_manager"})
         self.more = {k: v for k, v in kwargs.items() if k == "run_manager"}
         self.step: Any = None
-        self.active = seam.current()
+        inner = getattr(FRAME.get(), "kind", None) is NodeKind.MODEL_CALL  # one method of a model calls another
+        self.active = None if inner else seam.current()
         self.offered: frozenset[str] = frozenset()
         self.chunks: list[ChatGenerationChunk] = []
         self.cuts: list[int] = []
@@ -257,7 +259,7 @@ def _astream(own: Callable[..., Any]) -> Callable[..., Any]:
     ) -> AsyncIterator[ChatGenerationChunk]:
         turn = _Turn(self, messages, stop, _named(args, kwargs))
         answer = turn.begin()
-        source = aiter(_served(answer) if answer is not None else _live_astream(turn))
+        source = aiter(responses.achunks(answer) if answer is not None else _live_astream(turn))
         try:
             while True:
                 with turn.inside():
@@ -272,11 +274,6 @@ def _astream(own: Callable[..., Any]) -> Callable[..., Any]:
         turn.stream_ended()
 
     return astream
-
-
-async def _served(answer: Outcome) -> AsyncIterator[ChatGenerationChunk]:
-    for chunk in responses.chunks(answer):
-        yield chunk
 
 
 async def _live_astream(turn: _Turn) -> AsyncIterator[ChatGenerationChunk]:

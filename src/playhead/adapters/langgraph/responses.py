@@ -1,7 +1,7 @@
 """A model's answers: recorded whole, and given back as the framework's results or chunks."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
@@ -101,6 +101,12 @@ def chunks(answer: Outcome) -> Iterator[ChatGenerationChunk]:
     data, message = codec.held(answer), message_of(answer)
     info = objects.decode(data["info"]) if "info" in data else None
     yield from chunks_of(message, data.get("cuts", ()), info, closed=bool(data.get("closed")))
+
+
+async def achunks(answer: Outcome) -> AsyncIterator[ChatGenerationChunk]:
+    """`chunks`, for asyncio."""
+    for chunk in chunks(answer):
+        yield chunk
 
 
 def chunks_of(
