@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from agents.exceptions import ToolTimeoutError
 
+from playhead.adapters.openai_agents import codec
 from playhead.core.canonical import to_stored
 from playhead.core.protocol.shape import is_object
 from playhead.core.values import JSON, Outcome, OutcomeKind
@@ -70,7 +71,8 @@ def read_outputs(run: Any, outputs: dict[str, JSON]) -> None:
 def end_cut(step: Any, error: BaseException | None) -> None:
     """Ends the step of a call that was cancelled, when nothing was shown to the model for it."""
     if isinstance(error, ToolTimeoutError) and error.tool_name in (step.tool, step.tool.rpartition(".")[2]):
-        step.fail(error)
+        told = Outcome(kind=OutcomeKind.ERROR, error=seam.capture(error), native=codec.native({"above": True}))
+        step.observe(told)
     else:
         step.cancel()
 

@@ -4,7 +4,9 @@ The JSON value of an outcome stands for itself. Where the framework's object is 
 another text for it, the outcome also has an envelope. An envelope names one of a few shapes, never a class:
 
 - ``structured``: the value is a text, image or file output of the framework, or a list of them;
+- ``above``: an error that the framework raised, not the tool;
 - ``as_given``: the value of an error that is no text, which is the value as it stands;
+- ``shell``: the value is a `ShellResult`;
 - ``shown``: the text that the model is shown for a value whose own text would be another one;
 - ``response``: a whole `ModelResponse`, with the ``events`` of its stream where it was streamed.
 """
@@ -79,13 +81,17 @@ def encode_result(result: Any) -> Result:
         NoKeyError: it has no stored form.
     """
     if isinstance(result, _STRUCTURED_CLASSES):
-        return Result(to_stored(messages.plain(result)), native({"structured": True}))
+        return Result(to_stored(_fields(result)), native({"structured": True}))
     several: list[Any] = list(result) if isinstance(result, list | tuple) else []  # pyright: ignore[reportUnknownArgumentType]
     if several and all(isinstance(item, _STRUCTURED_CLASSES) for item in several):
-        return Result(to_stored(messages.plain(result)), native({"structured": True}))
+        return Result(to_stored([_fields(item) for item in several]), native({"structured": True}))
     value = to_stored(result, lower=_lowered)  # pyright: ignore[reportUnknownArgumentType]
     shown = str(result)  # pyright: ignore[reportUnknownArgumentType]
     return Result(value, None if str(from_stored(value)) == shown else native({"shown": shown}))
+
+
+def _fields(output: BaseModel) -> dict[str, Any]:
+    return output.model_dump(mode="json", exclude_none=True)
 
 
 def _lowered(value: object) -> object:
@@ -123,6 +129,10 @@ def _typed(value: Any, shown: str, tool: Any) -> Any:
 def decode_error(outcome: Outcome, tool: Any) -> Any:
     """An error that the model is shown: as the tool gave it where it was no text, else the text."""
     return decode_result(outcome, tool) if _shapes(outcome.native) else text_of(outcome)
+
+
+def has(shape: str, envelope: Native | None) -> bool:
+    return bool(_shapes(envelope).get(shape))
 
 
 def text_of(outcome: Outcome) -> str:

@@ -8,7 +8,7 @@ from typing import Any, cast
 from agents import FunctionTool
 from agents.exceptions import ModelBehaviorError
 
-from playhead.adapters.openai_agents import approvals, codec
+from playhead.adapters.openai_agents import approvals, codec, executors
 from playhead.adapters.openai_agents.hooks import BODY
 from playhead.adapters.openai_agents.run import Run
 from playhead.adapters.openai_agents.servers import AROUND, Around
@@ -24,7 +24,7 @@ Invoker = Callable[[Any, str], Awaitable[Any]]
 
 def gated(run: Run, tools: list[Any]) -> list[Any]:
     """The tools as the run offers them: each function tool a copy, the same one each turn while its fields are."""
-    return [_gated(run, tool) if isinstance(tool, FunctionTool) else tool for tool in tools]
+    return [_gated(run, tool) if isinstance(tool, FunctionTool) else executors.gated(run, tool) for tool in tools]
 
 
 def _gated(run: Run, tool: FunctionTool) -> FunctionTool:
@@ -194,7 +194,11 @@ class Gate:
         except Exception as problem:
             self.run.trouble(problem, f"giving a recorded outcome to tool {self.tool.name!r}")
             raise
-        return value if error is None else await self._raise(context, arguments, error)
+        if error is not None and not codec.has("above", answer.native):
+            return await self._raise(context, arguments, error)
+        if error is not None:
+            raise error
+        return value
 
     def _in_shape(self, answer: Outcome) -> tuple[Any, Exception | None]:
         match answer.kind:

@@ -7,7 +7,7 @@ from typing import Any
 
 from agents import Agent, ModelResponse, ModelSettings
 
-from playhead.adapters.openai_agents import approvals, codec, messages, overrides
+from playhead.adapters.openai_agents import approvals, codec, executors, messages, overrides
 from playhead.adapters.openai_agents.run import Run
 from playhead.core.protocol import openai_responses
 from playhead.core.protocol.forms import Event
@@ -181,18 +181,19 @@ class Turn:
         items = [messages.plain(item) for item in output]
         self.step.announce(
             [
-                seam.Requested(item.get("call_id"), qualified(item), item.get("arguments", item.get("input")))
+                seam.Requested(item.get("call_id"), qualified(item), _arguments(item))
                 for item in items
                 if item.get("type") in _CALLS and item.get("name") not in self._handoffs
             ]
         )
+        executors.stop_ungated(self.run, items)
 
     def _provider_calls(self, said: Any) -> None:
         """Tools that the provider executed: their results stand in the same response."""
         active = self.run.active
         if active is None or self.step.silent:
             return
-        parts = [part for part in said["parts"] if "executor" in part]
+        parts = [p for p in said["parts"] if "executor" in p and p["name"] not in executors.RUN_HERE]
         results = {part["id"]: part for part in parts if part["type"] == "tool_result"}
         for part in parts:
             if part["type"] == "tool_call":
@@ -247,6 +248,10 @@ def qualified(item: dict[str, Any]) -> str:
     """The name by which a call's tool is known: with its namespace, where it has one of its own."""
     name, namespace = str(item.get("name") or ""), item.get("namespace")
     return f"{namespace}.{name}" if namespace and namespace != name else name
+
+
+def _arguments(item: dict[str, Any]) -> Any:
+    return item["arguments"] if "arguments" in item else {"input": item.get("input")}
 
 
 def is_end(event: Any) -> bool:
