@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 from playhead.core.canonical import NoKeyError
 from playhead.core.values import (
     JSON,
+    Cost,
     Effect,
     ErrorInfo,
     LedgerRow,
@@ -30,7 +31,7 @@ from playhead.engine.replaying import Ended, ModelAnswers, ModelDecision, ModelV
 from playhead.engine.snapshot import NOTHING, Snapshot, freeze, freeze_emitted, same_arguments, thaw
 from playhead.engine.steps import AgentStep, SilentStep, SpanStep, Step, ToolStep
 from playhead.engine.track import Sink, Slot, Track
-from playhead.engine.transcript import Conversations
+from playhead.engine.transcript import Cell, Conversations, shared_beginning
 from playhead.errors import RecordingError
 
 __all__ = ["ActiveSession", "Ended", "ModelAnswers", "ModelDecision", "ModelView", "RecordingEnded", "ReplayState"]
@@ -76,6 +77,8 @@ class ActiveSession(Track):
         self.error: ErrorInfo | None = None
         self.turns: list[OpenTurn] = []
         self.usage_total: Usage | None = None
+        self.usage_beside: list[Usage] = []  # what a framework reports beyond the usage of its model calls
+        self.costs_reported: list[Cost] = []  # a framework's own figures: then they count, not the model calls'
         self.effective_prompt: JSON = None
         self.effective_system_prompt: JSON = None
         self.runs: list[Any] = []  # last message of each finished framework run, to know a next turn
@@ -156,7 +159,7 @@ class ActiveSession(Track):
             cells = conversation.read(request.messages, request.to_normal)
             tools = place.tools(request.tools)
         if self.slots.undecided:
-            self.settle([message for cell in cells for message in cell.plain], scope)
+            self.settle(cells, scope)
         step = ModelStep(self, parent, name, self.next_seq(), request, cells, tools, conversation)
         if attributes:
             step.note(**attributes)
@@ -205,18 +208,18 @@ class ActiveSession(Track):
 
     # announced calls that no seam decided
 
-    def settle(self, messages: Sequence[JSON], scope: Step | None = None) -> None:
-        """Records announced calls whose results stand in ``messages`` (normal form) although nobody decided them."""
-        waiting = [slot for slot in self.slots.undecided.values() if slot.scope is scope]
-        if not waiting:
-            return
-        results: dict[str, JSON] = {}
-        for message in messages:
-            for part in message["parts"]:
-                if part["type"] == "tool_result":
-                    results[part["id"]] = part
-        for slot in waiting:
-            found = next((results[i] for i in (slot.given, slot.call_id, f"call:{slot.index}") if i in results), None)
+    def settle(self, cells: Sequence[Cell], scope: Step | None = None) -> None:
+        """Records announced calls whose results stand in a request although nobody decided them.
+
+        What the request that announced them said already is not their result.
+        """
+        results: dict[int, dict[str, JSON]] = {}  # by how much of the request was known
+        for slot in [slot for slot in self.slots.undecided.values() if slot.scope is scope]:
+            known = shared_beginning(slot.model.cells, cells)
+            if known not in results:
+                results[known] = {id: part for cell in cells[known:] for id, part in cell.results.items()}
+            names = (slot.given, slot.call_id, f"call:{slot.index}")
+            found = next((results[known][name] for name in names if name in results[known]), None)
             if found is not None:
                 self._settle(slot, found)
 

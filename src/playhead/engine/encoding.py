@@ -292,6 +292,7 @@ class Encoder:
         if active.usage_total is not None:
             rest = remainder(active.usage_total, counted)
             usage = add_usage((counted, rest))
+        usage = add_usage((usage, *active.usage_beside)) if active.usage_beside else usage
         warnings = [*totals.warnings, *(f"the output is not stored: {text}" for text in problems.values())]
         return replace(
             self.opening(active) if active.inputs_changed else opened,
@@ -301,7 +302,7 @@ class Encoder:
             error=self.error(active.error),
             turns=tuple(self._turn(turn, totals) for turn in active.turns),
             usage=usage,
-            cost=add_cost(totals.costs),
+            cost=add_cost(active.costs_reported or totals.costs),
             metadata=self._redact(active.metadata),
             tags=active.tags,
             effective_prompt=self._redact(active.effective_prompt),
