@@ -23,6 +23,7 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field, PrivateAttr
 
 from playhead.adapters import langgraph as adapter
+from playhead.adapters.langgraph.versions import CAPABILITIES
 from playhead.testing.conformance.adapter import (
     AdapterHarness,
     Call,
@@ -33,6 +34,7 @@ from playhead.testing.conformance.adapter import (
     Retry,
     Scenario,
     Spec,
+    measure,
     scenarios,
 )
 
@@ -297,3 +299,10 @@ def test_scenario(harness: LangGraphHarness, scenario: Scenario) -> None:
         pytest.skip(str(reason))
     finally:
         lab.bench.close()
+
+
+def test_agent_versions_say_what_was_measured(harness: LangGraphHarness) -> None:
+    measured = measure(harness, only=["S2", "S11", "S12", "S14", "S15"])
+
+    assert measured["reasons"] == {}
+    assert {name: measured[name] for name in CAPABILITIES} == CAPABILITIES

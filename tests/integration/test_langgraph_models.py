@@ -161,6 +161,27 @@ def test_a_model_called_by_itself_is_recorded_however_it_is_called(bench: Bench)
     assert result.session.output == baseline.output, result.message
 
 
+class TwoWays(GenericFakeChatModel):
+    """Its awaited form goes through the other, as those of many providers do."""
+
+    model_name: str = "one"
+
+    async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+        return self._generate(messages, stop=stop, **kwargs)
+
+
+def test_one_request_is_one_call_where_a_models_methods_call_each_other(bench: Bench) -> None:
+    def run(prompt: str) -> str:
+        model = TwoWays(messages=iter([AIMessage(content="hello")]))
+        return str(asyncio.run(model.ainvoke(prompt)).content)
+
+    baseline = bench.record(run, {"prompt": "go"})
+    assert len(baseline.model_calls) == 1
+    chain = ReplayOverride(model={"one": "two", "two": "three"})
+    result = bench.replay(baseline, run, override=chain)
+    assert [n.model.requested for n in result.model_calls if n.model] == ["two"], result.message
+
+
 def test_every_stream_mode_gives_the_same_again(bench: Bench, server: ModelServer) -> None:
     def run(prompt: str) -> str:
         agent = weather_agent(server, [])

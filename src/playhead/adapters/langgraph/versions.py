@@ -1,12 +1,21 @@
 """Finding a graph again: which module holds it, under which name."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from playhead.core.values import AgentVersion
+from playhead.core.values import JSON, AgentVersion
 from playhead.engine.version import CodeVersion, entry_point
+
+CAPABILITIES: dict[str, JSON] = {
+    "adapter": "langgraph",
+    "tool_policies": True,
+    "overrides": {"model": True, "system_prompt": True, "prompt": True, "model_params": True},
+    "model_history": True,
+}
+"""What the conformance suite measures; a test holds this against it."""
 
 
 class GraphVersion:
@@ -16,7 +25,7 @@ class GraphVersion:
         self._graph = ref(graph)
 
     def capture(self, agent: str) -> AgentVersion:
-        return _found(self._graph()).capture(agent)
+        return replace(_found(self._graph()).capture(agent), capabilities=dict(CAPABILITIES))
 
 
 def _found(graph: Any) -> CodeVersion:
