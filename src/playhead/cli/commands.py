@@ -27,6 +27,11 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("job watch", "jobs:watch", "Follow a job until it has ended."),
     ("job cancel", "jobs:cancel", "Cancel a job."),
     ("worker start", "worker:start", "Run jobs of this store until it is stopped."),
+    ("evaluator list", "evaluators:list_evaluators", "List built-in and registered evaluators."),
+    ("evaluator show", "evaluators:show_evaluator", "Show an evaluator's versions, code and parameters."),
+    ("evaluator scaffold", "evaluators:scaffold", "Write a file with an evaluator that works as it stands."),
+    ("evaluator test", "evaluators:try_evaluator", "Call an evaluator on stored sessions and show its verdicts."),
+    ("evaluator register", "evaluators:register", "Register a function as an evaluator."),
     ("import", "importing:import_", "Import recordings made by other tools."),
     ("config", "project:config", "Show the settings in force and where each comes from."),
     ("version", "version:version", "Print the version of playhead."),
@@ -56,7 +61,7 @@ Start with `playhead demo`, or `playhead init` in your own project.
 
 
 def _lines(commands: tuple[tuple[str, str, str], ...]) -> str:
-    return "".join(f"  {words:<15} {summary}\n" for words, _, summary in commands)
+    return "".join(f"  {words:<18} {summary}\n" for words, _, summary in commands)
 
 
 def top_help() -> str:

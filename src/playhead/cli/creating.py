@@ -20,7 +20,7 @@ from playhead.engine.clock import SYSTEM_CLOCK, SYSTEM_IDS
 from playhead.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:
-    from playhead.core.requests import ReplayCreateRequest
+    from playhead.core.requests import EvaluatorConfig, ReplayCreateRequest
     from playhead.core.values import Replay
     from playhead.engine.client import ReplayHandle
     from playhead.engine.preflight import Plan
@@ -63,7 +63,9 @@ class Way:
 
     Args:
         evaluator: Evaluator NAME or NAME@VERSION; may be given several times. Left out, fidelity.
-        evaluate_baselines: Run the evaluators on the baseline too, where they have not been.
+        evaluator_params: Parameters of an evaluator, as a JSON object or @FILE; the first belongs to the first
+            evaluator, the second to the second.
+        evaluate_baselines: Run the evaluators on the baseline too; alone it means where they have not been.
         fail_on_verdict: Exit code 1 when a verdict did not pass.
         repeats: So many replays.
         label: A name to find them by.
@@ -78,7 +80,8 @@ class Way:
     """
 
     evaluator: tuple[str, ...] = ()
-    evaluate_baselines: bool = False
+    evaluator_params: tuple[str, ...] = ()
+    evaluate_baselines: Literal["none", "if_missing", "force"] = "none"
     fail_on_verdict: bool = False
     repeats: int = 1
     label: str | None = None
@@ -142,7 +145,7 @@ def replay_request(baseline_id: str, change: Change, way: Way) -> "ReplayCreateR
 
     from playhead.core.policy import HistoryModel
     from playhead.core.policy_json import parse_model_policy, parse_override, parse_policy
-    from playhead.core.requests import EvaluatorConfig, ReplayCreateRequest
+    from playhead.core.requests import ReplayCreateRequest
 
     if change.model_history and change.model_policy is not None:
         raise UsageError("--model-history and --model-policy are given at once", hint="keep one of them")
@@ -159,7 +162,7 @@ def replay_request(baseline_id: str, change: Change, way: Way) -> "ReplayCreateR
             if change.tool_policy is None
             else parse_policy(_text("--tool-policy", change.tool_policy)),
             model_policy=model_policy,
-            evaluators=tuple(EvaluatorConfig(evaluator=name) for name in way.evaluator),
+            evaluators=_evaluators(way),
             evaluate_baselines=way.evaluate_baselines,
             repeats=way.repeats,
             label=way.label,
@@ -172,6 +175,21 @@ def replay_request(baseline_id: str, change: Change, way: Way) -> "ReplayCreateR
         problem = error.errors(include_url=False)[0]
         option = "--" + str(problem["loc"][0]).replace("_", "-")
         raise UsageError(f"{option}: {problem['msg']} (given: {problem['input']!r})") from None
+
+
+def _evaluators(way: Way) -> "tuple[EvaluatorConfig, ...]":
+    from playhead.core.requests import EvaluatorConfig
+
+    given = [_object(_text("--evaluator-params", text), "--evaluator-params") or {} for text in way.evaluator_params]
+    if len(given) > len(way.evaluator):
+        raise UsageError(
+            f"--evaluator-params is given {len(given)} times, --evaluator {len(way.evaluator)} times",
+            hint="name the evaluator that the parameters are for",
+        )
+    given += [{}] * (len(way.evaluator) - len(given))
+    return tuple(
+        EvaluatorConfig(evaluator=name, params=params) for name, params in zip(way.evaluator, given, strict=True)
+    )
 
 
 def _override(change: Change) -> str | Mapping[str, Any] | None:

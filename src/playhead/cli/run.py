@@ -80,10 +80,25 @@ def find_command(words: list[str]) -> tuple[str, Callable[..., object], list[str
         if asked[: len(parts)] == parts:
             module, _, attribute = target.partition(":")
             function = getattr(importlib.import_module(f"playhead.cli.{module}"), attribute)
-            return name, function, ["--help"] if asked is not words else words[len(parts) :]
+            return name, function, ["--help"] if asked is not words else _spelled_out(words[len(parts) :])
     if not asked or asked[0] in {"--help", "-h"}:
         return top_help()
     return _noun_or_refusal(asked)
+
+
+_ALONE = {"--evaluate-baselines": (("none", "if_missing", "force"), "if_missing")}
+"""Options that may stand without a value: the values they take, and the one that they mean alone."""
+
+
+def _spelled_out(words: list[str]) -> list[str]:
+    """The words, with the value that an option means where it stands alone."""
+    spelled: list[str] = []
+    for place, word in enumerate(words):
+        spelled.append(word)
+        values, alone = _ALONE.get(word, ((), ""))
+        if values and (place + 1 == len(words) or words[place + 1] not in values):
+            spelled.append(alone)
+    return spelled
 
 
 def _noun_or_refusal(words: list[str]) -> str:

@@ -135,7 +135,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> Table:
     rows = [
         {
             "verdict": verdict.name,
-            "passed": _PASSED[verdict.passed],
+            "passed": "error" if verdict.error is not None else _PASSED[verdict.passed],
             "score": verdict.score,
             "label": verdict.label,
             "explanation": None if verdict.explanation is None else brief(verdict.explanation, 100),

@@ -9,6 +9,7 @@ from playhead.core.jobs import Job, has_ended
 from playhead.core.requests import ReplayCreateRequest
 from playhead.core.values import ErrorInfo, Fidelity, Replay, ReplayStatus, RunSpec, Verdict
 from playhead.engine.clock import SYSTEM_CLOCK, SYSTEM_IDS
+from playhead.engine.evaluator_client import EvaluatorClient
 from playhead.engine.jobs import JobClient
 from playhead.engine.models import ToolWriter
 from playhead.engine.owner import is_gone, mark_abandoned
@@ -17,7 +18,7 @@ from playhead.engine.project import Project, find_project
 from playhead.engine.replay_task import work_of
 from playhead.engine.worker import Settings, Worker
 from playhead.errors import RefusedError
-from playhead.store.ports import AgentPort, EvaluatorPort, JobMade, Page, SessionPort, Store
+from playhead.store.ports import AgentPort, JobMade, Page, SessionPort, Store
 
 __all__ = ["Client", "ReplayClient", "ReplayHandle", "open_client"]
 
@@ -192,7 +193,7 @@ class Client:
     Attributes:
         store: the ports themselves.
         sessions: recorded sessions. agents: agents and their versions. replays: re-runs. jobs: what workers do.
-        evaluators: registered evaluators.
+        evaluators: built-in and registered ones.
     """
 
     def __init__(self, store: Store, project: Project) -> None:
@@ -200,7 +201,7 @@ class Client:
         self.project = project
         self.sessions: SessionPort = store.sessions
         self.agents: AgentPort = store.agents
-        self.evaluators: EvaluatorPort = store.evaluators
+        self.evaluators = EvaluatorClient(store)
         self.replays = ReplayClient(store, project)
         self.jobs = JobClient(store)
 
