@@ -6,6 +6,7 @@ fresh interpreter loads it before each program that `isolation.launch` starts.
 
 import _socket
 import ctypes
+import errno
 import fcntl
 import os
 import struct
@@ -94,12 +95,21 @@ def _unshare_as_user() -> None:
     uid, gid = os.geteuid(), os.getegid()
     if uid == 0 and _holds(_SETUID, _SETGID) and _unshare_with_helper():
         return
-    call("unshare", _NEWUSER | _NEWNET | _NEWNS)
+    _unshare_user()
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         try:
             _write(f"/proc/self/{name}", text)
         except OSError as error:
             raise OSError(error.errno, f"{name} of a user namespace: {error.strerror}") from error
+
+
+def _unshare_user() -> None:
+    try:
+        call("unshare", _NEWUSER | _NEWNET | _NEWNS)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise OSError(error.errno, "no more namespaces are allowed: see user.max_user_namespaces") from error
 
 
 def _unshare_with_helper() -> bool:
@@ -122,7 +132,7 @@ def _unshare_with_helper() -> bool:
             os._exit(code)
     os.close(reader)
     try:
-        call("unshare", _NEWUSER | _NEWNET | _NEWNS)
+        _unshare_user()
         os.write(writer, b"1")
     except PermissionError:
         return False
