@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from playhead.core.requests import EvaluatorConfig, ReplayCreateRequest
     from playhead.core.stored import register_type
     from playhead.core.values import Verdict
+    from playhead.engine.async_client import PlayheadClient, open_async
     from playhead.engine.client import Client
     from playhead.engine.client import open_client as open
     from playhead.engine.failures import register_error
@@ -49,6 +50,7 @@ __all__ = [
     "LiveModel",
     "MissError",
     "PassthroughConfig",
+    "PlayheadClient",
     "PlayheadError",
     "ReplayCreateRequest",
     "ReplayOverride",
@@ -66,6 +68,7 @@ __all__ = [
     "gate",
     "install",
     "open",
+    "open_async",
     "register_error",
     "register_type",
     "replay",
@@ -98,6 +101,8 @@ _HOMES = {
     "Verdict": "core.values",
     "ReplayCreateRequest": "core.requests",
     "register_type": "core.stored",
+    "PlayheadClient": "engine.async_client",
+    "open_async": "engine.async_client",
     "Client": "engine.client",
     "open": "engine.client:open_client",
     "register_error": "engine.failures",

@@ -184,6 +184,8 @@ class SessionScope:
                 active.finish(_ending(error, latch), output=self.output, error=_failure(error, latch))
             finally:
                 unregister(active)
+            if active.replay is not None and active.replay.on_end is not None:
+                active.replay.on_end(active)
 
 
 def _warn_once(agent: str, error: Exception) -> None:

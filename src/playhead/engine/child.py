@@ -13,13 +13,13 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
 from playhead.core.policy import HistoryModel, ModelPolicy
 from playhead.core.values import RunSpec
-from playhead.engine.isolation import Isolation, launch
+from playhead.engine.isolation import Isolation, Launched, launch
 from playhead.engine.preflight import PROVIDER_KEYS, PROVIDER_SETTINGS
 from playhead.engine.process_tree import MARK, end_marked
 from playhead.engine.process_tree import kill_tree as kill_tree
@@ -98,6 +98,7 @@ def _run(launched: Launch, control: Control, given: bytes, *, program: Sequence[
     finally:
         os.close(out_in)
         os.close(err_in)
+    guard = str(process.level) if isinstance(process, Launched) else None
     watched = Watched(process.pid, out, err, launched.limits, started)
     if program is not None:
         _limit(process.pid, launched.limits.memory)
@@ -111,7 +112,7 @@ def _run(launched: Launch, control: Control, given: bytes, *, program: Sequence[
         raise
     finally:
         end_marked(launched.task_id)
-    return watched.close(process.returncode)
+    return replace(watched.close(process.returncode), guard=guard)
 
 
 def _start(launched: Launch, program: Sequence[str] | None, out: int, err: int) -> "subprocess.Popen[bytes]":

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 
 from playhead.engine.active import ActiveSession
 from playhead.engine.frames import FRAME, leave
@@ -128,6 +129,8 @@ def replay_here() -> ReplayState | None:
     state = _REPLAY.get()
     if state is not None:
         return state
+    if "PLAYHEAD_ORDER" in os.environ:  # this process was started to be a replay
+        import_module("playhead.engine.commanded").begin()  # which stands on this module
     running = list(_open.replays)
     if len(running) > 1:
         for one in running:

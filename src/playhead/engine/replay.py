@@ -155,12 +155,12 @@ def execute(
         replay = replace(replay, status=ReplayStatus.RUNNING, started_at=clock.now())
         save(replay)
     state = make_state(plan, replay, store, recorder=recorder, writer=writer)
-    given = _inputs(plan)
+    given = inputs_of(plan)
     inputs = Inputs(plan.baseline, given.inputs)
     rows: list[LedgerRow] = []
     with ExitStack() as stack:
         stack.enter_context(replaying(state))
-        level = _guard(stack, plan, state, rows, model_hosts, whole_process, outer or Level(name="python"))
+        level = guard_replay(stack, plan, state, rows, model_hosts, whole_process, outer or Level(name="python"))
         scope = SessionScope(plan.baseline.agent, recorder=recorder, version=replay.agent_version)
         try:
             _run(scope, state, given, lambda: start(target, inputs))
@@ -212,7 +212,7 @@ def without_secrets(replay: Replay, redactor: Redactor) -> Replay:
     return replace(clean, id=replay.id, baseline_session_id=replay.baseline_session_id)
 
 
-def _inputs(plan: Plan) -> OverriddenInputs:
+def inputs_of(plan: Plan) -> OverriddenInputs:
     """What the agent starts with. Where the inputs show no prompt, a framework's boundary replaces its own."""
     try:
         return override_inputs(plan.override, plan.baseline.inputs)
@@ -235,7 +235,7 @@ def _run(scope: SessionScope, state: ReplayState, given: OverriddenInputs, agent
         return
 
 
-def _guard(
+def guard_replay(
     stack: ExitStack, plan: Plan, state: ReplayState, rows: list[LedgerRow], hosts: frozenset[str], whole: bool,
     outer: Level,
 ) -> str:  # fmt: skip

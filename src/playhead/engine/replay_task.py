@@ -129,10 +129,12 @@ class Runner:
             return self._ended(task, TaskEvent.FAIL, replay=failed(begun, error), error=error_info(error))
         result = {"started": end.started, **({"why": why} if why else {})}
         done = patiently(lambda: store.replays.get(replay.id))
+        if end.guard is not None and done.guard is not None and not done.guard.startswith("none"):
+            done = replace(done, guard=f"{end.guard}; in Python: {done.guard}")
         if done.status is ReplayStatus.EVALUATING:
             return self._judge(task, done, result)
         if done.status is ReplayStatus.FAILED:
-            return self._ended(task, TaskEvent.FAIL, error=done.error, result=result)
+            return self._ended(task, TaskEvent.FAIL, replay=done, error=done.error, result=result)
         if end.reason in ("canceled", "released", "lost"):
             return self._interrupted(task, control)
         return self._died(task, done, end, limits, result)
@@ -199,9 +201,14 @@ class Runner:
 
     def _died(self, task: Task, replay: Replay, end: Exit, limits: Limits, result: dict[str, Any]) -> Task:
         self._clear_away(task)
+        silent = end.code == 0 and end.reason is None and bool(_spec(task).command)
         error = AgentProcessError(
-            f"the agent's process did not finish the replay: {end.last_words(limits)}",
-            hint="the replay holds the last 8 KiB of its output",
+            "the program ended without a session: nothing that it did was recorded"
+            if silent
+            else f"the agent's process did not finish the replay: {end.last_words(limits)}",
+            hint="does it import playhead and open a session?"
+            if silent
+            else "the replay holds the last 8 KiB of its output",
         )
         lost = failed(replay, error)
         assert lost.error is not None

@@ -102,6 +102,7 @@ class ReplayState:
     redact: Callable[[JSON], JSON] | None = None  # what of arguments may stand in a ledger
     latch: ReplayStop | None = None
     on_latch: Callable[[ReplayStop], None] | None = None  # such as: the egress guard refuses everything from now on
+    on_end: Callable[[Any], None] | None = None  # told of each session that has closed
     ledger: list[LedgerRow] = field(default_factory=list[LedgerRow])
     other_threads: frozenset[int] = field(default_factory=lambda: _running_threads())
     sessions: list[str] = field(default_factory=list[str])

@@ -46,6 +46,7 @@ class Exit:
     stderr: str = ""
     vanished: bool = False
     started: Literal["fork", "process"] = "process"
+    guard: str | None = None  # the level around a program
 
     def last_words(self, limits: Limits) -> str:
         """One line on why a process died, for the error of its replay."""
