@@ -19,7 +19,16 @@ from typing import Any, TypeVar, cast
 
 import orjson
 
-from playhead.core.json_text import NoKeyError, has_non_finite, marshalled, nesting, parse_json, pointer, render
+from playhead.core.json_text import (
+    NoKeyError,
+    has_non_finite,
+    marshalled,
+    may_have_wide_integers,
+    nesting,
+    parse_json,
+    pointer,
+    render,
+)
 from playhead.core.values import JSON, Encoded
 from playhead.errors import FormatError
 
@@ -91,18 +100,6 @@ def _rendered(value: JSON) -> bytes:
     return text
 
 
-_SHAPES = bytes.maketrans(b"0123456789-:,[ \t\r\n", b"0" * 11 + b"," * 7)
-_WIDE = b"0" * 20
-_WIDE_LATER = b"," + _WIDE
-"""A number of 20 characters, sign included: with fewer, orjson reads every integer exactly. In front of a number
-stands a separator; ids and digests, which have long runs of digits too, stand in quotes."""
-
-
-def _may_be_wide(text: bytes) -> bool:
-    shapes = text.translate(_SHAPES)
-    return _WIDE_LATER in shapes or shapes.startswith(_WIDE)
-
-
 def decode(text: bytes) -> JSON:
     """Inverse of `encode`; every integer is exact.
 
@@ -111,7 +108,7 @@ def decode(text: bytes) -> JSON:
     """
     try:
         value = orjson.loads(text)
-        return parse_json(text) if _may_be_wide(text) else value
+        return parse_json(text) if may_have_wide_integers(text) else value
     except ValueError:  # lone surrogates, wide integers in deep nesting, or not JSON
         pass
     try:

@@ -98,8 +98,8 @@ class ModelStep(Step):
 
     @property
     def offered(self) -> dict[str, JSON]:
-        """The offered tools by name."""
-        return {tool.get("name"): tool for cell in self.tool_cells for tool in cell.plain}
+        """The offered tools by name; only to be read, requests share them."""
+        return self.conversation.offered(self.tool_cells)
 
     def decide(self) -> Outcome | None:
         """The recorded response under model history, None when the model has to be asked.

@@ -40,7 +40,7 @@ _OPAQUE = (type, Enum, ModuleType)
 class Cell:
     """One message of a framework: the normal messages it stands for, encoded once by whoever needs it first."""
 
-    __slots__ = ("_copy", "_keyed", "_plain", "encoded")
+    __slots__ = ("_copy", "_keyed", "_plain", "_results", "encoded")
 
     def __init__(self, normal: list[JSON]) -> None:
         self._copy: bytes | None = None
@@ -51,6 +51,7 @@ class Cell:
             self._plain = normal
         self.encoded: list[Encoded] | None = None
         self._keyed: list[JSON] | None = None
+        self._results: dict[str, JSON] | None = None
 
     @property
     def plain(self) -> list[JSON]:
@@ -59,6 +60,14 @@ class Cell:
             return self._plain
         assert self._copy is not None
         return marshal.loads(self._copy)
+
+    @property
+    def results(self) -> dict[str, JSON]:
+        """The tool results in it, by call id."""
+        if self._results is None:
+            parts = [part for message in self.plain for part in message["parts"]]
+            self._results = {part["id"]: part for part in parts if part["type"] == "tool_result"}
+        return self._results
 
     def keyed(self, key_view: KeyView | None) -> list[JSON]:
         """The normal messages as they enter keys: the same objects each time."""
@@ -74,6 +83,14 @@ class ModelKey:
 
     key: str | None
     no_key: NoKey | None = None
+
+
+def shared_beginning(one: Sequence[Cell], other: Sequence[Cell]) -> int:
+    """How many cells two requests begin with in common."""
+    size = min(len(one), len(other))
+    if one[:size] == other[:size]:
+        return size
+    return next(place for place in range(size) if one[place] is not other[place])
 
 
 class Transcript:
@@ -161,6 +178,14 @@ class Conversation(Transcript):
         self.lock = threading.Lock()  # held by whoever makes a key
         self._digests = Digests()
         self._tools: tuple[tuple[Cell, ...], bytes] | None = None
+        self._offered: tuple[tuple[Cell, ...], dict[str, JSON]] = ((), {})
+
+    def offered(self, tools: tuple[Cell, ...]) -> dict[str, JSON]:
+        """Tools in normal form by name; the same object while the tools are the same."""
+        kept = self._offered
+        if kept[0] != tools:
+            kept = self._offered = (tools, {tool.get("name"): tool for cell in tools for tool in cell.plain})
+        return kept[1]
 
     def key(
         self, model: str | None, cells: Sequence[Cell], tools: tuple[Cell, ...], rest: JSON, *,

@@ -116,6 +116,16 @@ def test_a_call_refused_by_the_framework_is_recorded_from_the_next_request(recor
     assert (by_hand.outcome.kind, by_hand.outcome.value, by_hand.call.mark) == (OutcomeKind.VALUE, "by hand", Mark.TEXT)
 
 
+def test_a_result_that_stood_in_the_request_before_is_not_that_of_a_new_call(recorder: Recorder, recorded: Any):
+    messages = [text("user", "hi"), result("a", 1)]
+    with begin("desk", recorder=recorder) as active:
+        asked(active, [Requested("a", "search", {"q": 1})], messages=messages)
+        asked(active, [], messages=[*messages, text("user", "and?")])
+        asked(active, [], messages=[*messages, text("user", "and?"), result("a", 2)])
+    node = recorded.node("search")
+    assert (node.outcome.value, node.call.source) == (2, "transcript")
+
+
 def test_an_announced_call_that_nobody_ran_says_so_when_the_session_ends(recorder: Recorder, recorded: Any):
     with begin("desk", recorder=recorder) as active:
         asked(active, [Requested("a", "search", {"q": 1})])

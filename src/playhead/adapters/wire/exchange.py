@@ -293,15 +293,16 @@ class _LastTools:
     """The tools of the last requests: agents offer the same ones each time, and comparing costs less than reading."""
 
     def __init__(self) -> None:
-        self._kept: tuple[tuple[Any, list[Any]], ...] = ()
+        self._kept: tuple[tuple[str, bytes, list[Any]], ...] = ()
 
     def of(self, form: str, raw: Any) -> list[Any]:
-        """The tools in normal form; the same list for equal ones."""
-        for known, tools in self._kept:
-            if known == (form, raw):
+        """The tools in normal form; the same list for the same ones. Told by their text: 1 equals true."""
+        text = render(raw)
+        for known, known_text, tools in self._kept:
+            if known == form and known_text == text:
                 return tools
         tools = FORMS[form].read_request({"tools": raw}).tools
-        self._kept = (((form, raw), tools), *self._kept[:7])
+        self._kept = ((form, text, tools), *self._kept[:7])
         return tools
 
 

@@ -1,0 +1,30 @@
+"""JSON text is read exactly, at nearly the speed of orjson."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead.core.json_text import may_have_wide_integers, parse_json
+
+EDGES = [2**63 - 1, 2**63, 2**64 - 1, 2**64, -(2**63), -(2**63) - 1, 10**19, -(10**18), -(10**19), 10**40]
+PLACES = ["{}", "[{}]", '{{"a":{}}}', "[1,\n{}]", "[ \t{}\r]", '{{"a" : {}, "b":1}}']
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("number", EDGES)
+def test_integers_beyond_64_bits_are_exact_wherever_they_stand(number: int, place: str) -> None:
+    text = place.format(number)
+    for given_as in (text, text.encode()):
+        assert repr(parse_json(given_as)) == repr(json.loads(text))
+
+
+def test_long_runs_of_digits_in_texts_do_not_count() -> None:
+    assert not may_have_wide_integers(json.dumps({"id": "1" * 40, "key": "x" + "9" * 30}).encode())
+    assert may_have_wide_integers(b"[%d]" % 2**64)
+
+
+@given(st.recursive(st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(), st.lists))
+def test_any_numbers_come_back(value: object) -> None:
+    assert repr(parse_json(json.dumps(value))) == repr(value)
