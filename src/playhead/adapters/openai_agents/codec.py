@@ -143,10 +143,14 @@ def text_of(outcome: Outcome) -> str:
 # --- responses ------------------------------------------------------------------------------------------------------
 
 
-def encode_response(response: ModelResponse, events: list[Any] | None = None) -> Native:
-    """The whole response, and the events of its stream but for the last, which holds the response again."""
+def encode_response(response: ModelResponse, output: list[Any], events: list[Any] | None = None) -> Native:
+    """The whole response, and the events of its stream but for the last, which holds the response again.
+
+    Args:
+        output: the response's items as plain objects.
+    """
     made: dict[str, Any] = {
-        "output": messages.plain(response.output),
+        "output": output,
         "usage": messages.plain(response.usage),
         "response_id": response.response_id,
         "request_id": response.request_id,

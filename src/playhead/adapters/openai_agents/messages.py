@@ -8,9 +8,8 @@ from agents import FunctionTool, Handoff, ModelResponse, ModelSettings
 from pydantic import BaseModel
 
 from playhead.core.protocol import openai_responses
-from playhead.core.protocol.forms import Response
 from playhead.core.protocol.openai_chat import read_choice
-from playhead.core.protocol.parts import stored
+from playhead.core.protocol.parts import Message, stored
 from playhead.core.protocol.shape import is_list, is_object, objects
 from playhead.core.protocol.usage import openai as read_usage
 from playhead.core.values import JSON, Usage
@@ -123,9 +122,9 @@ def _has_fields(offered: Any) -> bool:
     return dataclasses.is_dataclass(offered)
 
 
-def read_response(response: ModelResponse) -> Response:
-    """A model's response in the normal form."""
-    return openai_responses.read_response({"output": plain(response.output), "status": "completed"})
+def said(output: list[Any]) -> Message:
+    """What the model said, given its output items as plain objects."""
+    return openai_responses.read_response({"output": output, "status": "completed"}).message
 
 
 def usage(response: ModelResponse) -> Usage | None:

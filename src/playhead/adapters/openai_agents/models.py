@@ -67,13 +67,14 @@ class SeamModel(Model):
     def _settings(self, settings: ModelSettings) -> ModelSettings:
         """The settings with those that the framework implies for a model it knows by name: it saw an object here."""
         agent = self._run.agent
-        own = get_default_model_settings(*([agent.model] if isinstance(agent.model, str) else []))
-        if (agent.model is not None and not isinstance(agent.model, str)) or agent.model_settings != own:
+        if agent.model is not None and not isinstance(agent.model, str):
             return settings
         new = self._override(agent)
-        if new is not None or isinstance(self.given, str):
-            own = get_default_model_settings(new or str(self.given))
-        return settings if isinstance(self.given, Model) and new is None else own.resolve(settings)
+        if new is None and isinstance(self.given, Model):
+            return settings
+        if agent.model_settings != _implied(agent.model):
+            return settings
+        return _implied(new or self.given or agent.model).resolve(settings)
 
     def _begin(self, args: tuple[Any, ...], rest: dict[str, Any], *, streamed: bool) -> tuple[Turn, Asked, Any]:
         run = self._run
@@ -168,6 +169,10 @@ class SeamModel(Model):
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.inner, name)
+
+
+def _implied(name: Any) -> ModelSettings:
+    return get_default_model_settings() if name is None else get_default_model_settings(name)
 
 
 def _own_name(given: Any, agent: Agent[Any]) -> str | None:

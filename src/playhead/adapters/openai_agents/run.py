@@ -122,6 +122,8 @@ class Run:
                 refused.append(f"{name}: {error}")
             except Exception as error:  # noqa: BLE001 - inputs of the user, serialised by the framework
                 refused.append(f"{name}: {type(error).__name__}: {error}")
+        if whole and self.state is not None:
+            refused.append("input: the run goes on from a paused one; open one session around both to replay them")
         inputs.update({name: self.options[name] for name in _SERVER_STATE if self.options.get(name)})
         return inputs, refused
 

@@ -1,7 +1,6 @@
 """One model request of a run: what is asked, what answers, and which tool calls the response asks for."""
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -158,27 +157,27 @@ class Turn:
             return
         self._closed = True
         try:
-            read = messages.read_response(response)
+            output = messages.plain(response.output)
+            said = messages.said(output)
             result = seam.ModelResult(
-                message=read.message,
-                native=codec.encode_response(response, events[:-1] if events is not None else None),
+                message=said,
+                native=codec.encode_response(response, output, events[:-1] if events is not None else None),
                 usage=messages.usage(response),
                 served=_served_name(events),
                 response_id=response.response_id,
                 streamed=events is not None,
                 first_chunk_at=first,
             )
-            self._announce(response.output)
+            self._announce(output)
             self._note_failures()
             self.step.observe(result)
-            self._provider_calls(read.message)
+            self._provider_calls(said)
         except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
             self.step.cancel()
             self.run.trouble(error, "reading a model response")
 
-    def _announce(self, output: Iterable[Any]) -> None:
+    def _announce(self, items: list[Any]) -> None:
         """Reserves the response's tool calls, in its order; handoffs belong to the answer itself."""
-        items = [messages.plain(item) for item in output]
         self.step.announce(
             [
                 seam.Requested(item.get("call_id"), qualified(item), _arguments(item))
