@@ -14,7 +14,6 @@ from hashlib import sha256
 
 import orjson
 
-from playhead.core.byte_patterns import byte_set
 from playhead.core.jcs import canonical_stored
 from playhead.core.json_text import (
     MAX_DEPTH,
@@ -23,6 +22,7 @@ from playhead.core.json_text import (
     NoKeyError,
     floats_of,
     marshalled,
+    may_have_wide_integers,
     parse_json,
     proves_depth,
     render,
@@ -48,7 +48,9 @@ __all__ = [
 ]
 
 
-_MAY_NEED_TAGS = byte_set(rb"\$|\\u0024|[0-9]{16}")
+def _may_need_tags(text: bytes) -> bool:
+    """Whether the values of JSON text may differ from their stored form: escapes, integers that a double rounds."""
+    return b"$" in text or b"\\u0024" in text or may_have_wide_integers(text, 16)
 
 
 def canonical(value: object) -> bytes:
@@ -101,7 +103,7 @@ def _parse_emitted(text: str) -> JSON:
         return {}
     try:
         raw = text.encode("utf-8", "surrogatepass")
-        if _MAY_NEED_TAGS.Match(raw) is None:
+        if not _may_need_tags(raw):
             value = orjson.loads(raw)
             if proves_depth(value, raw):
                 return value  # it is its own stored form

@@ -23,8 +23,7 @@ MAX_INT_DIGITS: Final = 4300
 EXACT_INT: Final = 2**53 - 1
 _PARSE_DEPTH = MAX_DEPTH + 50  # a stored document nests a value inside a few levels of its own
 _SHAPES = bytes.maketrans(b"0123456789-:,[ \t\r\n", b"0" * 11 + b"," * 7)
-_WIDE = b"0" * 20
-_WIDE_LATER = b"," + _WIDE
+_WIDE = 20  # characters that an integer beyond 64 bits has at least, sign included
 _NON_FINITE = byte_set(rb"(?s)[g\xe7].{6}[\xf0-\xff][\x7f\xff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BRACKETS = re.compile(r'"(?:[^"\\]+|\\.)*"?|[\[\]{}]', re.DOTALL)
@@ -101,15 +100,17 @@ def parse_json(text: str | bytes | bytearray | memoryview) -> JSON:
     return _parse_slowly(raw.decode()) if may_have_wide_integers(raw) else value
 
 
-def may_have_wide_integers(text: bytes) -> bool:
-    """False only if orjson reads every integer of this JSON text exactly: those of 20 characters may go beyond 64 bits,
-    sign included.
+def may_have_wide_integers(text: bytes, width: int = _WIDE) -> bool:
+    """False only if no integer in this JSON text has ``width`` characters, sign included; with fewer than 20, orjson
+    reads every one exactly.
 
     In front of a number stands a separator; ids and digests, which have long runs of digits too, stand in quotes. One
-    `translate` and one search are several times as fast as a regular expression.
+    `translate` and one search are several times as fast as a regular expression, and keep the interpreter's lock: who
+    gives it up on the agent's thread gets it back only when a busy writer is made to.
     """
     shapes = text.translate(_SHAPES)
-    return _WIDE_LATER in shapes or shapes.startswith(_WIDE)
+    digits = b"0" * width
+    return b"," + digits in shapes or shapes.startswith(digits)
 
 
 def _parse_slowly(text: str) -> JSON:

@@ -28,3 +28,16 @@ def test_long_runs_of_digits_in_texts_do_not_count() -> None:
 @given(st.recursive(st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(), st.lists))
 def test_any_numbers_come_back(value: object) -> None:
     assert repr(parse_json(json.dumps(value))) == repr(value)
+
+
+def test_reading_arguments_keeps_the_interpreter_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matching by re2 lets another thread in, and the agent's thread then waits for a whole switch interval."""
+    import re2
+
+    from playhead.core.canonical import parse_emitted
+
+    used: list[str] = []
+    monkeypatch.setattr(re2._Regexp, "search", lambda *_: used.append("search"))
+    monkeypatch.setattr(re2.Set, "Match", lambda *_: used.append("match"))
+    assert parse_emitted('{"order_id": "W1", "n": [1, 2.5, null]}') == {"order_id": "W1", "n": [1, 2.5, None]}
+    assert used == []
