@@ -1,28 +1,28 @@
 """The child process of an evaluator: ``python -m playhead.cli.evaluator_child FD``, with its order on standard input.
 
 Imports the code as it was registered, calls it once, writes what it said to the file descriptor, and ends. No tool can
-run live in here: a call of one stops the evaluator.
+run live in here: a call of one stops the evaluator. Most evaluators never touch the recording side of playhead, so
+it is not loaded before somebody asks for it.
 """
 
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from playhead.core.codec import decode, dump, encode, load
 from playhead.core.evaluation import EvaluationContext, Evaluator
-from playhead.core.tape import Tape
 from playhead.core.values import JSON, Fidelity, LedgerRow, Node, Session
 from playhead.core.verdicts import UnclearError, cut, verdicts_of
-from playhead.engine.context import replaying
 from playhead.engine.egress import EgressGuard, guarded
-from playhead.engine.entry import finish
-from playhead.engine.replaying import ReplayState
 from playhead.errors import EgressBlockedError, ReplayStop
 
 
@@ -33,13 +33,12 @@ def answer(order: dict[str, JSON]) -> dict[str, JSON]:
         with ExitStack() as stack:
             if not evaluator.network:
                 stack.enter_context(guarded(EgressGuard(allow_models=False, allow_hosts=frozenset(order["hosts"]))))
-            stack.enter_context(replaying(ReplayState(tape=Tape(), replay_id="evaluation")))
             function = imported(evaluator)
             if not callable(function):
                 return {"failure": f"{evaluator.entry_point} is {type(function).__name__}, which cannot be called"}
             if order["context"] is None:
                 return {"verdicts": []}
-            returned = finish(function(context_of(order["context"])))
+            returned = _finished(function(context_of(order["context"])))
             return {"verdicts": [dump(v) for v in verdicts_of(returned, name=evaluator.name)]}
     except UnclearError as error:
         return {"failure": str(error)}
@@ -51,6 +50,45 @@ def answer(order: dict[str, JSON]) -> dict[str, JSON]:
         return {"failure": f"it called sys.exit({end.code!r})"}
     except BaseException as error:  # noqa: BLE001 - foreign code; the reason is what it says
         return {"failure": _raised(error, evaluator)}
+
+
+def _finished(returned: Any) -> Any:
+    """What a coroutine or generator comes to."""
+    if not (inspect.isawaitable(returned) or inspect.isgenerator(returned) or inspect.isasyncgen(returned)):
+        return returned
+    from playhead.engine.entry import finish
+
+    return finish(returned)
+
+
+class _NoLiveTools:
+    """Puts the recording side, as soon as something imports it, into a replay for which nothing was recorded."""
+
+    def __init__(self) -> None:
+        self.entered: list[Any] = []
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != "playhead.engine.context":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        assert spec is not None
+        loader: Any = spec.loader
+        run = loader.exec_module
+
+        def exec_module(module: Any) -> None:
+            run(module)
+            from playhead.core.tape import Tape
+            from playhead.engine.replaying import ReplayState
+
+            held = module.replaying(ReplayState(tape=Tape(), replay_id="evaluation"))
+            held.__enter__()
+            self.entered.append(held)
+
+        loader.exec_module = exec_module
+        return spec
 
 
 def _raised(error: BaseException, evaluator: Evaluator) -> str:
@@ -116,6 +154,7 @@ def _module(name: str, path: str, source: str) -> ModuleType:
 
 
 def main() -> None:
+    sys.meta_path.insert(0, _NoLiveTools())
     fd = os.dup(int(sys.argv[1]))  # the number that foreign code may close is not the one that is kept
     order = decode(sys.stdin.buffer.read())
     told = encode(answer(order))

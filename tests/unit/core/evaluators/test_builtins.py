@@ -1,5 +1,6 @@
 """Every built-in evaluator on small sessions."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -171,7 +172,7 @@ def test_max_calls(params: dict[str, Any], wanted: bool | None) -> None:
 def test_argument_schema_by_what_was_offered() -> None:
     tool = {"name": "pay", "parameters": {"type": "object", "properties": {"n": {"type": "string"}}}}
     asked = a_model_call(0, [user("x")])
-    offered = Node(**{f: getattr(asked, f) for f in asked.__slots__} | {"inputs": {**asked.inputs, "tools": [tool]}})
+    offered = replace(asked, inputs={**asked.inputs, "tools": [tool]})
     bad, good = a_tool_call(1, "pay", {"n": 7}), a_tool_call(2, "pay", {"n": "7"})
     found = says("argument-schema", context(offered, bad, good))
     assert (found.passed, found.label) == (False, "1 type")
