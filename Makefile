@@ -19,7 +19,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint fix bench lock clean
+.PHONY: help setup demo test lint fix bench chaos lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ fix: $(STAMP) ## Format, and mend what can be mended by itself
 
 bench: $(STAMP) ## Measure everything, as ratios in one run
 	$(BIN)/python -m benchmarks
+
+chaos: $(STAMP) ## Kill workers, zygotes, children and command lines during 200 replays; print the tally
+	$(BIN)/python tests/chaos/kills.py --replays 200
 
 lock: $(STAMP) ## Choose the newest versions that fit pyproject.toml (no registry host is written)
 	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip compile pyproject.toml --group dev --all-extras --universal --python-version 3.11 \

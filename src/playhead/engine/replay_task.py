@@ -109,7 +109,7 @@ class Runner:
         try:
             return self._run(task, control)
         except LeaseLostError:
-            self._clear_away(task)
+            self.clear_away(task)
             return None
 
     def _run(self, task: Task, control: Control) -> Task:
@@ -117,7 +117,7 @@ class Runner:
         replay = patiently(lambda: store.replays.get(task.payload["replay_id"]))
         if task.attempt > 1:
             end_marked(task.id)
-            self._clear_away(task)
+            self.clear_away(task)
         begun = restarted(replay, self.clock.now())
         patiently(lambda: store.jobs.start(task.id, _token(task), now=self.clock.now(), replay=begun))
         if control.reason is not None:
@@ -200,7 +200,7 @@ class Runner:
         return self._ended(task, event, replay=done, error=done.error, result=result)
 
     def _died(self, task: Task, replay: Replay, end: Exit, limits: Limits, result: dict[str, Any]) -> Task:
-        self._clear_away(task)
+        self.clear_away(task)
         silent = end.code == 0 and end.reason is None and bool(_spec(task).command)
         error = AgentProcessError(
             "the program ended without a session: nothing that it did was recorded"
@@ -227,7 +227,7 @@ class Runner:
     def _interrupted(self, task: Task, control: Control) -> Task:
         if control.reason == "lost":
             raise LeaseLostError(f"task {task.id!r} is another's", hint="its result is refused")
-        self._clear_away(task)
+        self.clear_away(task)
         return self._ended(task, TaskEvent.RELEASE if control.reason == "released" else TaskEvent.CANCEL)
 
     def _ended(
@@ -239,7 +239,7 @@ class Runner:
             lambda: self.store.jobs.end(task.id, token, event, now=now, error=error, result=result, replay=replay)
         )
 
-    def _clear_away(self, task: Task) -> None:
+    def clear_away(self, task: Task) -> None:
         """Marks what attempts that do not count have recorded."""
         try:
             patiently(lambda: mark_abandoned(self.store))

@@ -29,6 +29,8 @@ LEASE = 15.0
 
 _QUICK, _SLOW = 0.002, 0.02  # seconds between two looks for work
 _SWEEP = 1.0
+_LOOKS = 4  # a process of an attempt that was lost may live, and record, a moment longer
+_RECENT = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +94,7 @@ class Worker:
         self._pulse: int = -1
         self._claimed_last = False
         self._next_beat = self._next_sweep = 0.0
+        self._lost: list[tuple[Task, int]] = []
 
     def drain(self) -> None:
         """Takes no more tasks and stops when those that run have ended."""
@@ -110,6 +113,8 @@ class Worker:
         self._until_empty = until_empty
         pause = _QUICK
         try:
+            if self._settings.job_id is None:
+                self._find_lost()
             while not self._is_over(until):
                 took = self._step()
                 pause = _QUICK if took else min(pause * 1.5, _SLOW)
@@ -215,16 +220,27 @@ class Worker:
         """Takes tasks from workers that are silent, or dead and of this machine."""
         jobs = self._store.jobs
         error = error_info(AgentProcessError("its worker went away", hint="the next worker tries it again"))
-        jobs.expire(now=self._clock.now(), error=error)
+        self._lost += [(task, _LOOKS) for task in jobs.expire(now=self._clock.now(), error=error)]
         for task in jobs.held():
             if task.worker is not None and task.worker != self.name and is_gone(task.worker.rpartition(":")[0]):
                 self._lose(task, error)
+        for task, _ in self._lost:
+            self._runner.clear_away(task)
+        self._lost = [(task, looks - 1) for task, looks in self._lost if looks > 1]
+
+    def _find_lost(self) -> None:
+        """Looks once for what a worker before us lost and did not live to clear away."""
+        for status in ("running", "failed", "completed"):
+            for job in self._store.jobs.find(status=status, limit=_RECENT).items:
+                again = [task for task in self._store.jobs.tasks(job.id) if task.attempt > 1]
+                self._lost += [(task, 1) for task in again]
 
     def _lose(self, task: Task, error: ErrorInfo) -> None:
         try:
             self._store.jobs.lose(task.id, task.token or "", now=self._clock.now(), error=error)
         except PlayheadError:
             return  # another worker was first
+        self._lost.append((task, _LOOKS))
 
     # stopping
 
