@@ -1,0 +1,190 @@
+"""`PlayheadClaudeRunner`: the SDK's `query()`, recorded and replayed."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import claude_agent_sdk
+from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, Transport
+
+from playhead.adapters.claude_agent_sdk import options as rules
+from playhead.adapters.claude_agent_sdk.identity import Identity, identify
+from playhead.adapters.claude_agent_sdk.pump import Pump
+from playhead.adapters.claude_agent_sdk.run import Run, log, refused
+from playhead.adapters.claude_agent_sdk.servers import ReplayableSdkMcpServer, built, check_servers
+from playhead.adapters.claude_agent_sdk.stream import Stream
+from playhead.engine import seam
+from playhead.engine.recorder import Recorder
+from playhead.engine.replaying import ReplayState
+from playhead.errors import ReplayStop
+
+Isolation = Literal["full", "strict"]
+
+
+class PlayheadClaudeRunner:
+    """Runs queries of the Claude Agent SDK as sessions. Creating one does nothing.
+
+    Args:
+        agent_id: the agent, an id or a name. It or ``agent_version_id`` is needed outside sessions and projects.
+        agent_version_id: the id of a stored agent version.
+        session_name: the name of the sessions.
+        isolation: ``strict`` holds a replay to the rules of wrapped servers.
+        recorder: where to record; left out, the project's.
+    """
+
+    def __init__(
+        self, agent_id: Any = None, agent_version_id: Any = None, session_name: str | None = None, *,
+        isolation: Isolation = "full", recorder: Recorder | None = None,
+    ) -> None:  # fmt: skip
+        self._agent_id = agent_id
+        self._agent_version_id = agent_version_id
+        self._session_name = session_name
+        self._isolation: Isolation = isolation
+        self._recorder = recorder
+
+    def query(
+        self, *, prompt: str, options: ClaudeAgentOptions | None = None,
+        replayable_servers: Sequence[ReplayableSdkMcpServer] = (), transport: Transport | None = None,
+    ) -> AsyncGenerator[Any]:  # fmt: skip
+        """`claude_agent_sdk.query`, with its messages unchanged.
+
+        A consumer that may leave early wraps the stream in `contextlib.aclosing`.
+
+        Raises:
+            TypeError: the prompt is no text.
+            RefusedError: servers that do not fit together; nothing says whose session it is; or, when it is iterated
+                in a replay, options or a policy that the replay could not hold.
+        """
+        if not isinstance(prompt, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(
+                f"prompt must be a str, not {type(prompt).__name__}: streams of messages cannot be replayed"
+            )
+        given = rules.copied(options)
+        check_servers(replayable_servers, given.mcp_servers)
+        return self._query(prompt, given, tuple(replayable_servers), transport)
+
+    async def _query(
+        self, prompt: str, options: ClaudeAgentOptions, servers: tuple[ReplayableSdkMcpServer, ...],
+        transport: Transport | None,
+    ) -> AsyncGenerator[Any]:  # fmt: skip
+        who = identify(self._agent_id, self._agent_version_id, self._recorder)
+        state = seam.replay_here()
+        if state is not None:
+            options = self._for_replay(state, options, servers)
+        run = self._opened(who, prompt)
+        if run is None:
+            options = _with_servers(options, servers, _unrecorded)
+            plain: Any = claude_agent_sdk.query(prompt=prompt, options=options, transport=transport)
+            async with contextlib.aclosing(plain) as messages:
+                async for message in messages:
+                    yield message
+            return
+        run.describe(options, prompt, sdk_version=claude_agent_sdk.__version__)
+        options = _with_servers(options, servers, run.gate)
+        stream = Stream(run, prompt, options.model)
+
+        def saw(message: Any) -> Any:
+            return read(run, stream, message)
+
+        pump = Pump(lambda: claude_agent_sdk.query(prompt=prompt, options=options, transport=transport), saw)
+        async with contextlib.aclosing(driven(run, pump, stream)) as messages:
+            async for message in messages:
+                yield message
+
+    def _opened(self, who: Identity, prompt: str) -> Run | None:
+        scope = seam.session(
+            who.agent, inputs={"prompt": prompt}, recorder=self._recorder, name=self._session_name, version=who.version
+        )
+        active = scope.open()
+        return None if active is None else Run(scope, active, prompt)
+
+    def _for_replay(
+        self, state: ReplayState, options: ClaudeAgentOptions, servers: Sequence[ReplayableSdkMcpServer]
+    ) -> ClaudeAgentOptions:
+        """The options of a replay, isolated where anything is substituted.
+
+        Raises:
+            ReplayStop: the replay could not hold what it promises.
+        """
+        reasons = [*rules.resuming(options), *rules.without_proxy(options, state.override)]
+        if state.answers is not None:
+            reasons.append("the model policy is history, which needs the proxy: it is off for this query")
+        substitutes = rules.substitutes(state.policy)
+        if substitutes:
+            names = [name for server in servers for name in server.identities]
+            reasons += rules.strict(options, state.policy, names)
+        refused(state, reasons)
+        options, changed = rules.overridden(options, state.override)
+        with state.lock:
+            state.override_hits.update(changed)
+        return rules.isolated(options) if substitutes else options
+
+
+async def _unrecorded(_identity: str, _call_id: str | None, arguments: Any, handler: Any) -> Any:
+    return await handler(arguments)
+
+
+def _with_servers(
+    options: ClaudeAgentOptions, servers: Sequence[ReplayableSdkMcpServer], around: Any
+) -> ClaudeAgentOptions:
+    """A copy with a new server of each definition."""
+    if not servers:
+        return options
+    own: Any = options.mcp_servers
+    return replace(options, mcp_servers={**own, **{s.name: built(s, around) for s in servers}})
+
+
+def read(run: Run, stream: Stream, message: Any) -> Any:
+    """Reads a message before the consumer gets it; gives the message."""
+    try:
+        if isinstance(message, ResultMessage):
+            run.result = message
+        stream.saw(message)
+    except ReplayStop:
+        run.halt()
+    except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
+        try:
+            run.trouble(error, "reading a message of Claude")
+        except ReplayStop:
+            run.halt()
+    return message
+
+
+async def driven(run: Run, pump: Pump, stream: Stream) -> AsyncGenerator[Any]:
+    """The messages of a run; closes what was opened, however it ends."""
+    run.halt = pump.halt
+    with run.root.inside():
+        pump.start()
+    error: BaseException | None = None
+    try:
+        while (message := await pump.next()) is not None:
+            yield message
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        early = isinstance(error, GeneratorExit | asyncio.CancelledError)
+        await _ended(run, pump, stream, error, early)
+
+
+async def _ended(run: Run, pump: Pump, stream: Stream, error: BaseException | None, early: bool) -> None:
+    problem = await pump.stop()
+    if problem is not None and early:
+        _tell(run, "closing Claude's messages", problem)
+    try:
+        stream.finish()
+        run.close(error)
+    except BaseException as raised:
+        if not early:
+            raise
+        _tell(run, "closing the session", raised)
+    if not run.active.closed and run.scope.root and early:
+        _tell(run, "closing the session", None)
+
+
+def _tell(run: Run, doing: str, problem: BaseException | None) -> None:
+    """An asynchronous generator that is being closed drops what is raised in it: this line is all that is left."""
+    why = f": {type(problem).__name__}: {problem}" if problem is not None else ""
+    log.warning("session %s: %s failed after the consumer had stopped early%s", run.active.session_id, doing, why)
