@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from playhead.cli.output import Table, shortened, to_json
 from playhead.core.codec import dump
-from playhead.core.values import JSON, Cost, Divergence, ErrorInfo, Node, Outcome, OutcomeKind, Usage, Verdict
+from playhead.core.values import JSON, Cost, Divergence, ErrorInfo, Node, Outcome, OutcomeKind, Replay, Usage, Verdict
 from playhead.errors import UsageError
 
 SHORT = 600
@@ -24,7 +24,10 @@ def members(value: Any, *, without: Iterable[str] = ()) -> dict[str, JSON]:
     stored = dump(value)
     left_out = set(without)
     names = [f.name for f in dataclasses.fields(value) if f.name not in left_out]
-    return {name: stored[name] if name in stored else _default(getattr(value, name)) for name in names}
+    found = {name: stored[name] if name in stored else _default(getattr(value, name)) for name in names}
+    if isinstance(value, Replay):
+        found["verdicts"] = [members(verdict) for verdict in value.verdicts]
+    return found
 
 
 def _default(value: Any) -> JSON:

@@ -6,6 +6,7 @@ Nothing is coerced: ``"7"`` for an integer is a type error, counted as ``coercib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 import jsonschema_rs
@@ -59,6 +60,15 @@ def _validator(schema: JSON) -> Any:
     if not is_object(schema) and not isinstance(schema, bool):
         return None
     try:
+        return _compiled(json.dumps(schema))
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+@lru_cache(maxsize=512)
+def _compiled(text: str) -> Any:
+    schema = json.loads(text)
+    try:
         return jsonschema_rs.Draft202012Validator(schema, validate_formats=True, offline=True)
     except (ValueError, TypeError, jsonschema_rs.ValidationError):
         return None
@@ -101,15 +111,22 @@ def _is_of(value: Any, types: Sequence[str]) -> bool:
     return value is None and "null" in types
 
 
-def offered_schema(call: Node, nodes: Sequence[Node]) -> JSON:
-    """The schema of the called tool as it was offered: by the model call that asked, else by any; None for none."""
-    assert call.call is not None
-    found: JSON = None
-    for node in nodes:
-        if node.kind is NodeKind.MODEL_CALL:
+class Offered:
+    """The schemas of tools as models were offered them: by the model call that asked, else by any."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._by_call: dict[tuple[str, str], JSON] = {}
+        self._any: dict[str, JSON] = {}
+        for node in nodes:
+            if node.kind is not NodeKind.MODEL_CALL:
+                continue
             for tool in objects(obj(node.inputs).get("tools")):
-                if tool.get("name") == call.call.tool and tool.get("parameters") is not None:
-                    if node.id == call.call.model_call:
-                        return tool["parameters"]
-                    found = tool["parameters"]
-    return found
+                if tool.get("parameters") is not None:
+                    name = str(tool.get("name"))
+                    self._by_call[node.id, name] = self._any[name] = tool["parameters"]
+
+    def schema(self, node: Node) -> JSON:
+        """The schema that a call's arguments have to fit, None when there is none."""
+        assert node.call is not None
+        name = node.call.tool
+        return self._by_call.get((node.call.model_call or "", name), self._any.get(name))

@@ -208,6 +208,8 @@ def result_of(node: Node) -> JSON:
 def _key(node: Node, effect: ToolEffect) -> str | None:
     assert node.call is not None
     arguments = node.call.arguments
+    if effect.effect_key is None and effect.idempotency_key is None and node.call.key is not None:
+        return node.call.key
     if effect.effect_key is not None:
         arguments = {p: at_pointer(arguments, p) for p in effect.effect_key if found_at(arguments, p)}
     elif effect.idempotency_key is not None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from playhead.core.argument_schema import BINS, argument_errors, offered_schema
+from playhead.core.argument_schema import BINS, Offered, argument_errors
 from playhead.core.evaluation import EvaluationContext, at
 from playhead.core.evaluators.builtin import Builtin, Params, listed
 from playhead.core.values import JSON, Node, Verdict
@@ -121,10 +121,10 @@ def argument_schema(ctx: EvaluationContext, params: ArgumentSchemas) -> Verdict:
     bins: Counter[str] = Counter()
     told: list[str] = []
     evidence: list[JSON] = []
-    checked = 0
+    checked, offered = 0, Offered(ctx.nodes)
     for node in ctx.tool_calls:
         assert node.call is not None
-        schema = params.schemas.get(node.name, offered_schema(node, ctx.nodes))
+        schema = params.schemas.get(node.name, offered.schema(node))
         if schema is None:
             continue
         checked += 1

@@ -85,11 +85,11 @@ def read(answer: str) -> Vote:
     except ValueError:
         found = {}
     word, score = found.get("verdict"), found.get("score")
-    valid = isinstance(score, int | float) and not isinstance(score, bool) and 0 <= score <= 1
+    number = float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None
     reason = found.get("reason")
     return Vote(
         word if word in ("pass", "fail", "unknown") else None,
-        float(score) if valid else None,
+        number if number is not None and 0 <= number <= 1 else None,
         reason if isinstance(reason, str) else "",
     )
 
