@@ -244,17 +244,35 @@ def _dumper(cls: type) -> Callable[[Any], dict[str, JSON]]:
 
 
 @cache
-def _converters(cls: type) -> tuple[tuple[str, Callable[[JSON], Any]], ...]:
-    return tuple((member.name, member.load) for member in _members(cls) if member.load is not None)
+def _builder(cls: type) -> Callable[[Mapping[str, JSON]], Any]:
+    """A function written out for the class, as `_dumper`. It fills the slots, as the ``__init__`` of a frozen dataclass
+    does at several times the cost."""
+    names = frozenset(f.name for f in fields(cls))
+    scope: dict[str, Any] = {"cls": cls, "names": names, "new": object.__new__, "absent": MISSING, "refuse": _refuse}
+    lines = ["def build_one(data):", "    if not names.issuperset(data): refuse(cls, names, data)"]
+    lines += ["    get = data.get", "    value = new(cls)"]
+    for number, (member, field) in enumerate(zip(_members(cls), fields(cls), strict=True)):
+        made = field.default_factory is not MISSING
+        scope[f"default{number}"] = field.default_factory if made else member.default
+        scope[f"convert{number}"] = member.load
+        scope[f"set{number}"] = getattr(cls, member.name).__set__
+        convert = [f"if held is not None: held = convert{number}(held)"] if member.load is not None else []
+        if member.default is MISSING:
+            body = [f"held = data[{member.name!r}]", *convert]
+        else:
+            default = f"if held is absent: held = default{number}{'()' if made else ''}"
+            body = [f"held = get({member.name!r}, absent)", default, *(f"el{line}" for line in convert)]
+        lines += [f"    {line}" for line in (*body, f"set{number}(value, held)")]
+    exec("\n".join([*lines, "    return value"]), scope)
+    return scope["build_one"]
+
+
+def _refuse(cls: type, names: frozenset[str], data: Mapping[str, JSON]) -> None:
+    raise TypeError(f"{cls.__name__} has no member {next(name for name in data if name not in names)!r}")
 
 
 def _built(cls: type[V], data: Mapping[str, JSON]) -> V:
-    values = dict(data)
-    for name, convert in _converters(cls):
-        held = values.get(name)
-        if held is not None:
-            values[name] = convert(held)
-    return cls(**values)
+    return _builder(cls)(data)
 
 
 # Data from elsewhere

@@ -215,3 +215,17 @@ def test_what_is_not_json_is_refused(value: Any) -> None:
 def test_text_that_is_not_json_is_refused(text: bytes) -> None:
     with pytest.raises(FormatError):
         decode(text)
+
+
+@pytest.mark.parametrize(
+    ("cls", "data"), [(Verdict, {}), (Verdict, {"name": "v", "nonsense": 1}), (Session, {"id": "s", "agent": "a"})]
+)
+def test_a_trusted_object_without_a_member_or_with_an_unknown_one_is_refused(cls: type, data: Any) -> None:
+    with pytest.raises((LookupError, TypeError)):
+        load(cls, data, trusted=True)
+
+
+def test_defaults_that_can_be_changed_are_not_shared() -> None:
+    one, other = (load(Session, {"id": "s", "agent": "a", "started_at": 1}, trusted=True) for _ in range(2))
+    one.metadata["a"] = 1  # type: ignore[index]
+    assert other.metadata == {}
