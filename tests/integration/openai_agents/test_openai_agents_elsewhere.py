@@ -63,8 +63,29 @@ def in_pydantic_ai(prompt: str) -> str:
     return asyncio.run(agent.run(prompt)).output
 
 
+def in_langchain(prompt: str) -> str:
+    from langchain.agents import create_agent
+    from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+    from langchain_core.messages import AIMessage
+
+    class Scripted(GenericFakeChatModel):
+        def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+            return self
+
+    calls: Any = [{"name": "price", "args": {"item": "tea"}, "id": i} for i in ("m", "n")]
+    model = Scripted(messages=iter([AIMessage(content="", tool_calls=calls), AIMessage(content="done")]))
+    state = create_agent(model, [price]).invoke({"messages": [{"role": "user", "content": prompt}]})
+    return str(state["messages"][-1].content)
+
+
 @pytest.mark.parametrize(
-    ("recorded", "replayed"), [(in_pydantic_ai, in_openai_agents), (in_openai_agents, in_pydantic_ai)]
+    ("recorded", "replayed"),
+    [
+        (in_pydantic_ai, in_openai_agents),
+        (in_openai_agents, in_pydantic_ai),
+        (in_langchain, in_openai_agents),
+        (in_openai_agents, in_langchain),
+    ],
 )
 def test_a_session_of_one_framework_replays_through_another(bench: Bench, recorded: Any, replayed: Any) -> None:
     LIVE.clear()
