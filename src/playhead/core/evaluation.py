@@ -5,12 +5,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from playhead.core.canonical import canonical_stored
-from playhead.core.compare import Comparison, compare
 from playhead.core.protocol.shape import obj, objects
 from playhead.core.values import JSON, Fidelity, LedgerRow, Node, NodeKind, OutcomeKind, Session
+
+if TYPE_CHECKING:
+    from playhead.core.compare import Comparison
 
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 """The names that an evaluator may have."""
@@ -58,8 +60,10 @@ class EvaluationContext:
     model_requests: bool = True  # whether model requests count as differences
 
     @cached_property
-    def comparison(self) -> Comparison | None:
+    def comparison(self) -> "Comparison | None":
         """Baseline against session, as the replay compared them; None without a baseline."""
+        from playhead.core.compare import compare  # a store imports this module, and needs no comparison
+
         if self.baseline is None:
             return None
         differs = self.baseline.status is not self.session.status

@@ -13,17 +13,19 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from playhead.core.policy import ToolPolicy
-from playhead.core.redact import Redactor
 from playhead.core.secret_names import is_credential_name
-from playhead.engine.recorder import Recorder
 from playhead.errors import ConfigError, StoreError
 from playhead.store.open import FILE, FOLDER, open_store
 from playhead.store.ports import Store
+
+if TYPE_CHECKING:  # commands that only look things up start without them
+    from playhead.core.redact import Redactor
+    from playhead.engine.recorder import Recorder
 
 _IGNORE = """\
 # recordings stay on this machine; settings and fixtures are meant to be committed
@@ -87,8 +89,11 @@ class Project:
             prepare(self.folder)
         return open_store(self.url, create=create)
 
-    def recorder(self, store: Store) -> Recorder:
+    def recorder(self, store: Store) -> "Recorder":
         """A recorder into ``store`` with this project's settings and secrets."""
+        from playhead.core.redact import Redactor
+        from playhead.engine.recorder import Recorder
+
         limits = self.settings.recording
         return Recorder(
             store,
@@ -101,8 +106,10 @@ class Project:
             project=self.settings.project,
         )
 
-    def redactor(self) -> Redactor:
+    def redactor(self) -> "Redactor":
         """Takes out the configured secrets, and the credentials of this process's environment."""
+        from playhead.core.redact import Redactor
+
         redactor = Redactor(self.configured_secrets())
         for name, value in credentials(os.environ).items():
             redactor.learn(name, value)
@@ -235,7 +242,7 @@ _default = _Default()
 os.register_at_fork(after_in_child=_default.forget)
 
 
-def default_recorder() -> Recorder:
+def default_recorder() -> "Recorder":
     """The recorder of this process into the project's store, opened at the first use; anew in a forked child.
 
     Raises:
@@ -249,12 +256,12 @@ def default_recorder() -> Recorder:
     return _default.recorder
 
 
-def current_recorder() -> Recorder | None:
+def current_recorder() -> "Recorder | None":
     """The recorder of this process, if there is one already."""
     return _default.recorder
 
 
-def use_recorder(recorder: Recorder | None) -> Recorder | None:
+def use_recorder(recorder: "Recorder | None") -> "Recorder | None":
     """Makes ``recorder`` the one of this process; gives the one before."""
     with _default.lock:
         before, _default.recorder = _default.recorder, recorder
