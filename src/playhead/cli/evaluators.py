@@ -218,7 +218,7 @@ def register(
 
 
 def list_evaluators(*, context: Ctx) -> Result:
-    """List evaluators: the built-in ones and those of this store, in their newest version."""
+    """List built-in and registered evaluators."""
     found = _client(context).list()
     rows = [
         {
@@ -234,7 +234,7 @@ def list_evaluators(*, context: Ctx) -> Result:
 
 
 def show_evaluator(evaluator: str, /, *, context: Ctx) -> Result:
-    """Show an evaluator: its versions, where its code is, and the parameters it takes.
+    """Show an evaluator's versions, code and parameters.
 
     Args:
         evaluator: NAME, or NAME@VERSION.
