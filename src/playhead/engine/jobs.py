@@ -64,4 +64,4 @@ class JobClient:
             if until is not None and time.monotonic() > until:
                 raise TimeoutError(f"job {job_id} has not ended after {timeout:g} s")
             time.sleep(pause)
-            pause = min(pause * 1.5, _SLOW)
+            pause = min(pause * 1.05, _SLOW)

@@ -117,7 +117,7 @@ class Worker:
                 self._find_lost()
             while not self._is_over(until):
                 took = self._step()
-                pause = _QUICK if took else min(pause * 1.5, _SLOW)
+                pause = _QUICK if took else min(pause * 1.01, _SLOW)
                 self._wake.wait(pause)
                 if self._wake.is_set():
                     self._wake.clear()
