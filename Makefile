@@ -40,7 +40,7 @@ $(STAMP): $(LOCK) pyproject.toml
 	@printf '%s\n' "$(HERE)" > $@
 
 demo: $(STAMP) ## Record, replay, fork and compare a small agent (no key, no network)
-	@$(BIN)/playhead demo
+	@$(BIN)/playhead demo --output text
 
 test: $(STAMP) ## Run all tests, in random order (TEST_ARGS="-k name" to choose)
 	$(BIN)/python -m pytest -n 2 $(TEST_ARGS)
