@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from playhead.adapters.claude_agent_sdk.results import Result, Served, outcome_of
+from playhead.core.protocol.parts import json_or_text
 from playhead.core.protocol.shape import obj
 from playhead.core.values import JSON
 from playhead.engine import seam
@@ -73,10 +74,16 @@ class Calls:
             return
         for call in calls:
             if call.call_id is not None:
-                self._known[call.call_id] = Call(id=call.call_id, tool=call.tool, arguments=call.arguments, frame=frame)
+                self.add(call.call_id, call.tool, call.arguments, frame)
         step.announce(calls)
         self._news.set()
         self._news = asyncio.Event()
+
+    def add(self, call_id: str, tool: str, arguments: Any, frame: Any) -> Call:
+        """A call, announced or seen by a hook first."""
+        given = json_or_text(arguments) if isinstance(arguments, str) else arguments
+        call = self._known[call_id] = Call(id=call_id, tool=tool, arguments=given, frame=frame)
+        return call
 
     async def announced(self, tool: str, arguments: Any, call_id: str | None, patience: float) -> Call | None:
         """The announced call that a handler answers, once it is; None when that takes too long."""

@@ -73,6 +73,7 @@ class Served:
 
     given: Result
     shown: Result
+    is_error_shown: bool | None = None
     tool_use_result: Any = None
 
 
@@ -102,11 +103,14 @@ def _decoded(data: dict[str, Any]) -> Served:
     given = Result(content=from_stored(data["content"]), is_error=data.get("is_error") is True)
     shown = obj(data.get("shown"))
     seen = Result(content=from_stored(shown["content"]), is_error=shown.get("is_error") is True) if shown else given
-    return Served(given=given, shown=seen, tool_use_result=from_stored(data.get("tool_use_result")))
+    flag = data.get("is_error_shown", seen.is_error or None)
+    return Served(
+        given=given, shown=seen, is_error_shown=flag, tool_use_result=from_stored(data.get("tool_use_result"))
+    )
 
 
 def _same(result: Result) -> Served:
-    return Served(given=result, shown=result)
+    return Served(given=result, shown=result, is_error_shown=result.is_error or None)
 
 
 def _text(value: str) -> dict[str, Any]:

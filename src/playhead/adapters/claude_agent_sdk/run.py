@@ -9,7 +9,8 @@ from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
 
 from playhead.adapters.claude_agent_sdk import messages, results
 from playhead.adapters.claude_agent_sdk import options as option_rules
-from playhead.adapters.claude_agent_sdk.calls import Calls
+from playhead.adapters.claude_agent_sdk.calls import Call, Calls
+from playhead.adapters.claude_agent_sdk.stops import STOPPED
 from playhead.core.override import PROMPT_LIMIT
 from playhead.core.totals import BUCKETS, add_usage, remainder
 from playhead.core.values import JSON, Mark, Usage
@@ -20,7 +21,8 @@ from playhead.errors import PlayheadError, RecordingError, ReplayStop
 
 log = logging.getLogger("playhead.adapters.claude_agent_sdk.runner")
 
-STOPPED = "the replay was stopped"
+UNKNOWN_TOOL = "No such tool available"
+"""What the program says of a tool that it does not have; no hook comes for it."""
 _PATIENCE = 5.0
 
 
@@ -70,6 +72,30 @@ class Run:
 
     def stopped(self) -> bool:
         return self.replay is not None and self.replay.latch is not None
+
+    @property
+    def asks_models(self) -> bool:
+        """Whether requests may go out for real."""
+        return self.replay is None or self.replay.answers is None or self.replay.model_policy.type != "history"
+
+    def remember_tools(self, tools: Sequence[dict[str, Any]]) -> None:
+        """Keeps the definitions of MCP tools, from which a replay makes stand-ins for their servers."""
+        kept: dict[str, JSON] = self.active.metadata.setdefault("mcp_tools", {})
+        for tool in tools:
+            name = str(tool.get("name"))
+            if name.startswith("mcp__") and kept.get(name) is None:
+                kept[name] = {"description": tool.get("description"), "input_schema": tool.get("input_schema")}
+
+    def decide_late(self, call: Call) -> None:
+        """Asks what answers a call that the program refused because it has no such tool."""
+        step = self.calls.start(call)
+        answer = step.decide()
+        if answer is None:
+            step.cancel()
+            return
+        if not (answer.native is None and isinstance(answer.value, str) and UNKNOWN_TOOL in answer.value):
+            call.given = results.read_outcome(answer)  # else it was unknown in the recording too
+        step.observe(answer)
 
     # --- tools of wrapped servers ---
 
@@ -175,7 +201,7 @@ class Run:
 
     def _asks_nobody(self) -> bool:
         """Under model history, what Claude reckons was never spent."""
-        return self.replay is not None and self.replay.answers is not None
+        return not self.asks_models
 
 
 def effective_prompt(prompt: str, limit: int = PROMPT_LIMIT) -> JSON:

@@ -3,18 +3,18 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import claude_agent_sdk
-from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, Transport
+from claude_agent_sdk import ClaudeAgentOptions, Transport
 
 from playhead.adapters.claude_agent_sdk import options as rules
 from playhead.adapters.claude_agent_sdk.identity import Identity, identify
 from playhead.adapters.claude_agent_sdk.pump import Pump
 from playhead.adapters.claude_agent_sdk.run import Run, log, refused
-from playhead.adapters.claude_agent_sdk.servers import ReplayableSdkMcpServer, built, check_servers
-from playhead.adapters.claude_agent_sdk.stream import Stream
+from playhead.adapters.claude_agent_sdk.servers import ReplayableSdkMcpServer, check_servers
+from playhead.adapters.claude_agent_sdk.ways import Full, Way, Wrapped, can_be_full, unrecorded, with_servers
 from playhead.engine import seam
 from playhead.engine.recorder import Recorder
 from playhead.engine.replaying import ReplayState
@@ -31,17 +31,22 @@ class PlayheadClaudeRunner:
         agent_version_id: the id of a stored agent version.
         session_name: the name of the sessions.
         isolation: ``strict`` holds a replay to the rules of wrapped servers.
+        proxy: whether model calls go through a proxy on loopback; without it only wrapped tools can be answered.
+        keep_settings: a replay that substitutes tools takes options that may run commands outside playhead.
         recorder: where to record; left out, the project's.
     """
 
     def __init__(
         self, agent_id: Any = None, agent_version_id: Any = None, session_name: str | None = None, *,
-        isolation: Isolation = "full", recorder: Recorder | None = None,
+        isolation: Isolation = "full", proxy: bool = True, keep_settings: bool = False,
+        recorder: Recorder | None = None,
     ) -> None:  # fmt: skip
         self._agent_id = agent_id
         self._agent_version_id = agent_version_id
         self._session_name = session_name
         self._isolation: Isolation = isolation
+        self._proxy = proxy
+        self._keep_settings = keep_settings
         self._recorder = recorder
 
     def query(
@@ -69,29 +74,42 @@ class PlayheadClaudeRunner:
         self, prompt: str, options: ClaudeAgentOptions, servers: tuple[ReplayableSdkMcpServer, ...],
         transport: Transport | None,
     ) -> AsyncGenerator[Any]:  # fmt: skip
-        who = identify(self._agent_id, self._agent_version_id, self._recorder)
-        state = seam.replay_here()
-        if state is not None:
-            options = self._for_replay(state, options, servers)
-        run = self._opened(who, prompt)
-        if run is None:
-            options = _with_servers(options, servers, _unrecorded)
+        begun = self._begin(prompt, options, servers, transport)
+        if begun is None:
+            options = with_servers(options, servers, unrecorded)
             plain: Any = claude_agent_sdk.query(prompt=prompt, options=options, transport=transport)
             async with contextlib.aclosing(plain) as messages:
                 async for message in messages:
                     yield message
             return
-        run.describe(options, prompt, sdk_version=claude_agent_sdk.__version__)
-        options = _with_servers(options, servers, run.gate)
-        stream = Stream(run, prompt, options.model)
-
-        def saw(message: Any) -> Any:
-            return read(run, stream, message)
-
-        pump = Pump(lambda: claude_agent_sdk.query(prompt=prompt, options=options, transport=transport), saw)
-        async with contextlib.aclosing(driven(run, pump, stream)) as messages:
+        run, way = begun
+        pump = Pump(
+            lambda: claude_agent_sdk.query(prompt=prompt, options=way.options, transport=transport),
+            partial(read, run, way),
+        )
+        async with contextlib.aclosing(driven(run, pump, way)) as messages:
             async for message in messages:
                 yield message
+
+    def _begin(
+        self, prompt: str, options: ClaudeAgentOptions, servers: tuple[ReplayableSdkMcpServer, ...],
+        transport: Transport | None,
+    ) -> tuple[Run, Way] | None:  # fmt: skip
+        """The session of a query and the way to see it; None where it cannot be recorded."""
+        who = identify(self._agent_id, self._agent_version_id, self._recorder)
+        full = self._proxy and can_be_full(options, transport)
+        state = seam.replay_here()
+        if state is not None:
+            options = self._for_replay(state, options, servers, full)
+        run = self._opened(who, prompt)
+        if run is None:
+            return None
+        run.describe(options, prompt, sdk_version=claude_agent_sdk.__version__)
+        try:
+            return run, (Full if full else Wrapped)(run, options, servers, prompt)
+        except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
+            run.trouble(error, "preparing a query")
+            return run, Wrapped(run, options, servers, prompt)
 
     def _opened(self, who: Identity, prompt: str) -> Run | None:
         scope = seam.session(
@@ -101,20 +119,24 @@ class PlayheadClaudeRunner:
         return None if active is None else Run(scope, active, prompt)
 
     def _for_replay(
-        self, state: ReplayState, options: ClaudeAgentOptions, servers: Sequence[ReplayableSdkMcpServer]
+        self, state: ReplayState, options: ClaudeAgentOptions, servers: Sequence[ReplayableSdkMcpServer], full: bool
     ) -> ClaudeAgentOptions:
         """The options of a replay, isolated where anything is substituted.
 
         Raises:
             ReplayStop: the replay could not hold what it promises.
         """
-        reasons = [*rules.resuming(options), *rules.without_proxy(options, state.override)]
-        if state.answers is not None:
-            reasons.append("the model policy is history, which needs the proxy: it is off for this query")
+        reasons = rules.resuming(options)
         substitutes = rules.substitutes(state.policy)
-        if substitutes:
+        if not full:
+            reasons += rules.without_proxy(options, state.override)
+            if state.answers is not None:
+                reasons.append("the model policy is history, which needs the proxy: it is off for this query")
+        if substitutes and (not full or self._isolation == "strict"):
             names = [name for server in servers for name in server.identities]
             reasons += rules.strict(options, state.policy, names)
+        elif substitutes and not self._keep_settings:
+            reasons += rules.outside_the_gate(options)
         refused(state, reasons)
         options, changed = rules.overridden(options, state.override)
         with state.lock:
@@ -122,26 +144,10 @@ class PlayheadClaudeRunner:
         return rules.isolated(options) if substitutes else options
 
 
-async def _unrecorded(_identity: str, _call_id: str | None, arguments: Any, handler: Any) -> Any:
-    return await handler(arguments)
-
-
-def _with_servers(
-    options: ClaudeAgentOptions, servers: Sequence[ReplayableSdkMcpServer], around: Any
-) -> ClaudeAgentOptions:
-    """A copy with a new server of each definition."""
-    if not servers:
-        return options
-    own: Any = options.mcp_servers
-    return replace(options, mcp_servers={**own, **{s.name: built(s, around) for s in servers}})
-
-
-def read(run: Run, stream: Stream, message: Any) -> Any:
-    """Reads a message before the consumer gets it; gives the message."""
+def read(run: Run, way: Way, message: Any) -> Any:
+    """Reads a message before the consumer gets it; gives what the consumer gets."""
     try:
-        if isinstance(message, ResultMessage):
-            run.result = message
-        stream.saw(message)
+        return way.saw(message)
     except ReplayStop:
         run.halt()
     except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
@@ -152,7 +158,7 @@ def read(run: Run, stream: Stream, message: Any) -> Any:
     return message
 
 
-async def driven(run: Run, pump: Pump, stream: Stream) -> AsyncGenerator[Any]:
+async def driven(run: Run, pump: Pump, way: Way) -> AsyncGenerator[Any]:
     """The messages of a run; closes what was opened, however it ends."""
     run.halt = pump.halt
     with run.root.inside():
@@ -166,15 +172,16 @@ async def driven(run: Run, pump: Pump, stream: Stream) -> AsyncGenerator[Any]:
         raise
     finally:
         early = isinstance(error, GeneratorExit | asyncio.CancelledError)
-        await _ended(run, pump, stream, error, early)
+        await _ended(run, pump, way, error, early)
 
 
-async def _ended(run: Run, pump: Pump, stream: Stream, error: BaseException | None, early: bool) -> None:
+async def _ended(run: Run, pump: Pump, way: Way, error: BaseException | None, early: bool) -> None:
     problem = await pump.stop()
     if problem is not None and early:
         _tell(run, "closing Claude's messages", problem)
     try:
-        stream.finish()
+        way.stop()
+        way.finish()
         run.close(error)
     except BaseException as raised:
         if not early:
