@@ -8,6 +8,9 @@ import pytest
 from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool, set_tracing_disabled
 from agents.testing import ScriptedModel, assistant_message, function_call
 from agents.tracing import set_trace_processors
+from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
 from openai import AsyncOpenAI
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
@@ -64,10 +67,6 @@ def in_pydantic_ai(prompt: str) -> str:
 
 
 def in_langchain(prompt: str) -> str:
-    from langchain.agents import create_agent
-    from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-    from langchain_core.messages import AIMessage
-
     class Scripted(GenericFakeChatModel):
         def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
             return self

@@ -25,9 +25,8 @@ def with_params(changes: dict[str, Any], settings: ModelSettings) -> ModelSettin
             extra.pop(name, None)
         else:
             extra[name] = value
-    if extra or settings.extra_args:
-        fields["extra_args"] = extra or None
-    changed = dataclasses.replace(settings, **{n: v for n, v in fields.items() if v is None})
+    removed = {name: None for name, value in fields.items() if value is None}
+    changed = dataclasses.replace(settings, **removed, extra_args=extra or None)
     return changed.resolve(ModelSettings(**{n: v for n, v in fields.items() if v is not None}))
 
 
