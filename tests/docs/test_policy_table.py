@@ -9,8 +9,9 @@ from pages import ROOT, blocks, headings
 
 import playhead
 from playhead.core.values import FidelityKind, ReplayStatus
-from playhead.engine.project import Project, Settings, use_recorder
+from playhead.engine.project import Project, use_recorder
 from playhead.engine.recorder import Recorder
+from playhead.engine.settings import Settings
 from playhead.errors import RefusedError
 from playhead.store.memory import MemoryStore
 

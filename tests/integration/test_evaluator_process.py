@@ -15,7 +15,8 @@ from playhead.core.values import LedgerRow, Verdict
 from playhead.engine.evaluate import Evaluation, evaluate_session
 from playhead.engine.evaluator_process import order, passed, run
 from playhead.engine.evaluators import choose, read
-from playhead.engine.project import Project, Settings
+from playhead.engine.project import Project
+from playhead.engine.settings import Settings
 from playhead.store.memory import MemoryStore
 from playhead.testing.sessions import a_session, a_tool_call
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from playhead.adapters.functions import agent, tool
 from playhead.adapters.inline import replay
-from playhead.engine.project import Project, Settings, use_recorder
+from playhead.engine.project import Project, use_recorder
+from playhead.engine.settings import Settings
 from playhead.store.sqlite import SqliteStore
 
 

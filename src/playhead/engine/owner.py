@@ -4,8 +4,6 @@ import os
 import socket
 from functools import lru_cache
 
-import psutil
-
 from playhead.core.values import SessionStatus
 from playhead.store.ports import SessionQuery, Store
 
@@ -22,6 +20,8 @@ def own_name() -> str:
 
 def _started(pid: int) -> int | None:
     """When a process started, in hundredths of a second; None when there is none."""
+    import psutil  # slow to load, and only sessions that look open need it
+
     try:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:

@@ -5,19 +5,14 @@ A project is found upwards, like `.git`: the nearest folder with ``.playhead/``.
 store.
 """
 
-import difflib
 import fnmatch
 import os
 import threading
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from playhead.core.policy import ToolPolicy
 from playhead.core.secret_names import is_credential_name
 from playhead.errors import ConfigError, StoreError
 from playhead.store.open import FILE, FOLDER, open_store
@@ -26,6 +21,7 @@ from playhead.store.ports import Store
 if TYPE_CHECKING:  # commands that only look things up start without them
     from playhead.core.redact import Redactor
     from playhead.engine.recorder import Recorder
+    from playhead.engine.settings import Settings
 
 _IGNORE = """\
 # recordings stay on this machine; settings and fixtures are meant to be committed
@@ -38,42 +34,32 @@ _IGNORE = """\
 _CREDENTIAL_LENGTH = 8
 
 
-class RecordingSettings(BaseModel):
-    """``[recording]``: limits of the recorder."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    size_limit: int | None = Field(default=None, ge=1, description="bytes; larger values are stored as a mark")
-    queue_size: int = Field(default=10_000, ge=1)
-    queue_wait_ms: int = Field(default=50, ge=0)
-
-
-class Settings(BaseModel):
-    """Every setting of a project."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    url: str | None = None
-    project: str = "default"
-    secrets: tuple[str, ...] = ()
-    tool_policy: ToolPolicy | None = None
-    model_endpoints: tuple[str, ...] = ()
-    llm_model: str | None = None
-    env: tuple[str, ...] = ()
-    timeout: float | None = Field(default=None, gt=0)
-    recording: RecordingSettings = RecordingSettings()
-    fixtures: dict[str, Any] = Field(default_factory=dict[str, Any])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project as it was found. ``source`` is the file of the settings, ``url_source`` what names the store."""
+    """A project as it was found.
 
-    root: Path
-    settings: Settings
-    url: str
-    source: Path | None = None
-    url_source: str = "project"
+    Args:
+        settings: None for those of a project that says nothing; they are made when something asks for them.
+        source: the file of the settings.
+        url_source: what names the store.
+    """
+
+    def __init__(
+        self, *, root: Path, url: str, settings: "Settings | None" = None, source: Path | None = None,
+        url_source: str = "project",
+    ) -> None:  # fmt: skip
+        self.root = root
+        self.url = url
+        self.source = source
+        self.url_source = url_source
+        self._settings = settings
+
+    @property
+    def settings(self) -> "Settings":
+        if self._settings is None:
+            from playhead.engine.settings import Settings
+
+            self._settings = Settings()
+        return self._settings
 
     @property
     def folder(self) -> Path:
@@ -145,7 +131,8 @@ def find_project(start: Path | None = None, *, url: str | None = None) -> Projec
     source, settings = _settings(root)
     named = os.environ.get("PLAYHEAD_URL")
     default = str(root / FOLDER / FILE)
-    for found, by in ((url, "argument"), (named, "PLAYHEAD_URL"), (settings.url, str(source))):
+    own = None if settings is None else settings.url
+    for found, by in ((url, "argument"), (named, "PLAYHEAD_URL"), (own, str(source))):
         if found:
             return Project(root=root, settings=settings, url=found, source=source, url_source=by)
     return Project(root=root, settings=settings, url=default, source=source)
@@ -176,7 +163,8 @@ def prepare(folder: Path) -> None:
         raise StoreError(f"cannot make {folder}: {error.strerror}", hint="set PLAYHEAD_URL to another place") from error
 
 
-def _settings(root: Path) -> tuple[Path | None, Settings]:
+def _settings(root: Path) -> "tuple[Path | None, Settings | None]":
+    """Where settings stand, and what they are; None when nothing is set."""
     own = root / FOLDER / "config.toml"
     shared = root / "pyproject.toml"
     found: dict[Path, dict[str, Any]] = {}
@@ -191,8 +179,12 @@ def _settings(root: Path) -> tuple[Path | None, Settings]:
             f"settings stand in two places: {own} and [tool.playhead] of {shared}", hint="keep one of them"
         )
     for source, table in found.items():
+        if not table:
+            return source, None
+        from playhead.engine.settings import parse_settings
+
         return source, parse_settings(table, str(source))
-    return None, Settings()
+    return None, None
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -200,29 +192,6 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
-
-
-def parse_settings(table: Mapping[str, Any], source: str) -> Settings:
-    """Settings from a table.
-
-    Raises:
-        ConfigError: an unknown setting (with near names) or a value that does not fit.
-    """
-    try:
-        return Settings.model_validate(dict(table))
-    except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in problem["loc"])
-        if problem["type"] == "extra_forbidden":
-            raise ConfigError(f"{source}: unknown setting {place!r}", hint=_near(problem["loc"])) from None
-        raise ConfigError(f"{source}: {place}: {problem['msg']}") from None
-
-
-def _near(place: Sequence[int | str]) -> str:
-    owner = RecordingSettings if len(place) > 1 and place[0] == "recording" else Settings
-    names = list(owner.model_fields)
-    near = difflib.get_close_matches(str(place[-1]), names, n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(near)}?" if near else f"known are: {', '.join(names)}"
 
 
 class _Default:
