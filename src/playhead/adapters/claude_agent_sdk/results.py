@@ -21,10 +21,10 @@ _MEMBERS = frozenset({"content", "is_error"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A tool's result. ``content`` is plain JSON: text, or blocks."""
+    """A tool's result. ``content`` is plain JSON: text, or blocks; ``is_error`` is None where nothing is said."""
 
     content: Any
-    is_error: bool = False
+    is_error: bool | None = None
 
 
 # --- recording ------------------------------------------------------------------------------------------------------
@@ -34,8 +34,8 @@ def read_handler(value: Any) -> Result | None:
     """A handler's result; None where it has another shape, which cannot be given again as it was."""
     if not is_object(value) or not set(value) <= _MEMBERS or not _are_blocks(value.get("content")):
         return None
-    is_error = value.get("is_error", False)
-    return Result(content=value["content"], is_error=is_error) if isinstance(is_error, bool) else None
+    is_error = value.get("is_error")
+    return Result(content=value["content"], is_error=is_error) if isinstance(is_error, bool | None) else None
 
 
 def _are_blocks(content: object) -> bool:
@@ -47,15 +47,18 @@ def outcome_of(result: Result, shown: Result | None = None, extra: dict[str, JSO
 
     The value is the text where there is nothing else, so that any other adapter can serve it.
     """
-    data: dict[str, Any] = {"content": to_stored(result.content)}
-    if result.is_error:
-        data["is_error"] = True
+    data = _encoded(result)
     if shown is not None and shown != result:
-        data["shown"] = {"content": to_stored(shown.content), "is_error": shown.is_error}
+        data["shown"] = _encoded(shown)
     data |= extra or {}
     kind = OutcomeKind.RESULT_ERROR if result.is_error else OutcomeKind.VALUE
     native = Native(codec=CODEC, version=VERSION, data=data)
     return Outcome(kind=kind, value=_plain_value((shown or result).content), native=native)
+
+
+def _encoded(result: Result) -> dict[str, JSON]:
+    flag = {"is_error": result.is_error} if result.is_error is not None else {}
+    return {"content": to_stored(result.content), **flag}
 
 
 def _plain_value(content: Any) -> JSON:
@@ -73,7 +76,6 @@ class Served:
 
     given: Result
     shown: Result
-    is_error_shown: bool | None = None
     tool_use_result: Any = None
 
 
@@ -95,22 +97,22 @@ def read_outcome(outcome: Outcome) -> Served:
     if not failed and (given := read_handler(value)) is not None:
         return _same(given)
     if _are_blocks(value) and value:
-        return _same(Result(content=value, is_error=failed))
-    return _same(Result(content=[_text(as_text(outcome.value))], is_error=failed))
+        return _same(Result(content=value, is_error=failed or None))
+    return _same(Result(content=[_text(as_text(outcome.value))], is_error=failed or None))
 
 
 def _decoded(data: dict[str, Any]) -> Served:
-    given = Result(content=from_stored(data["content"]), is_error=data.get("is_error") is True)
-    shown = obj(data.get("shown"))
-    seen = Result(content=from_stored(shown["content"]), is_error=shown.get("is_error") is True) if shown else given
-    flag = data.get("is_error_shown", seen.is_error or None)
-    return Served(
-        given=given, shown=seen, is_error_shown=flag, tool_use_result=from_stored(data.get("tool_use_result"))
-    )
+    given = _result(data)
+    shown = _result(data["shown"]) if is_object(data.get("shown")) else given
+    return Served(given=given, shown=shown, tool_use_result=from_stored(data.get("tool_use_result")))
+
+
+def _result(data: dict[str, Any]) -> Result:
+    return Result(content=from_stored(data["content"]), is_error=data.get("is_error"))
 
 
 def _same(result: Result) -> Served:
-    return Served(given=result, shown=result, is_error_shown=result.is_error or None)
+    return Served(given=result, shown=result)
 
 
 def _text(value: str) -> dict[str, Any]:
@@ -129,9 +131,11 @@ def to_handler(result: Result) -> dict[str, Any]:
     return made
 
 
-def to_wire(result: Result) -> Any:
-    """The content of a ``tool_result`` block of the Messages API."""
-    return [_to_api(b) for b in result.content] if is_list(result.content) else result.content
+def to_wire(result: Result, block: dict[str, Any]) -> dict[str, Any]:
+    """A ``tool_result`` block of the Messages API with this result in it; what else it holds stays."""
+    content = [_to_api(b) for b in result.content] if is_list(result.content) else result.content
+    made = {name: value for name, value in block.items() if name != "is_error"} | {"content": content}
+    return made if result.is_error is None else {**made, "is_error": result.is_error}
 
 
 def _to_mcp(block: Any) -> Any:

@@ -150,7 +150,7 @@ class Stream:
         call = self._run.calls.get(block.tool_use_id)
         if call is None:
             return
-        call.shown = Result(content=block.content, is_error=block.is_error is True)
+        call.shown = Result(content=block.content, is_error=block.is_error)
         if call.step is None and block.is_error and not self._may_run_live(call):
             self._refused(call, said)
             return

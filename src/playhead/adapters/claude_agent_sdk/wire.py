@@ -116,11 +116,9 @@ class Wire:
         if call.given is None and call.step is None and UNKNOWN_TOOL in str(block.get("content")):
             self._unknown(call)
         if call.given is not None:
-            kept = {k: v for k, v in block.items() if k != "is_error"}
-            given = {**kept, "content": results.to_wire(call.given.given)}
-            return {**given, "is_error": True} if call.given.given.is_error else given
+            return results.to_wire(call.given.given, block)
         if call.is_open and call.wire is None:
-            call.wire = Result(content=block.get("content"), is_error=block.get("is_error") is True)
+            call.wire = Result(content=block.get("content"), is_error=block.get("is_error"))
             if call.shown is not None:
                 call.observe()
         return block

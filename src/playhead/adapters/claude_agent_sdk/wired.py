@@ -71,11 +71,11 @@ class WiredStream:
                 continue
             if call.given is not None:
                 shown = call.given.shown
-                blocks[place] = replace(block, content=shown.content, is_error=call.given.is_error_shown)
+                blocks[place] = replace(block, content=shown.content, is_error=shown.is_error)
                 changes = {"tool_use_result": call.given.tool_use_result}
             elif call.is_open:
-                call.shown = Result(content=block.content, is_error=block.is_error is True)
-                call.extra = _extra(block, message if len(blocks) == 1 else None)
+                call.shown = Result(content=block.content, is_error=block.is_error)
+                call.extra = _extra(message if len(blocks) == 1 else None)
                 if call.wire is not None:
                     call.observe()
         return replace(message, content=blocks, **changes) if changes else message
@@ -92,13 +92,11 @@ class WiredStream:
         return call is not None and call.given is not None
 
 
-def _extra(block: ToolResultBlock, message: UserMessage | None) -> dict[str, JSON]:
-    made: dict[str, JSON] = {}
-    if block.is_error is not None:
-        made["is_error_shown"] = block.is_error
-    if message is not None and message.tool_use_result is not None:
-        try:
-            made["tool_use_result"] = to_stored(message.tool_use_result)
-        except NoKeyError:
-            return made
-    return made
+def _extra(message: UserMessage | None) -> dict[str, JSON]:
+    """What the consumer gets beside the block of a call that came alone."""
+    if message is None or message.tool_use_result is None:
+        return {}
+    try:
+        return {"tool_use_result": to_stored(message.tool_use_result)}
+    except NoKeyError:
+        return {}
