@@ -207,7 +207,9 @@ def is_alive(pid: int) -> bool:
 
 HOG = """
 hold = "x = bytearray(10**8); import time; time.sleep(60)"
-held = [subprocess.Popen([sys.executable, "-c", hold]) for _ in range(3)]
+held = []
+for _ in range(3):
+    held.append(subprocess.Popen([sys.executable, "-c", hold]))
 time.sleep(60)
 """
 
@@ -391,6 +393,7 @@ def test_a_child_whose_process_is_killed_is_tried_again(client: Client, working:
         f"""
         if not os.path.exists({str(seen)!r}):
             open({str(seen)!r}, "w").close()
+            playhead.flush()
             os.kill(os.getpid(), 9)
     """,
     )
