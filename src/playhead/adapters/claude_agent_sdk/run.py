@@ -35,6 +35,7 @@ class Run:
         self.calls = Calls(active)
         self.usages: list[tuple[Usage, bool]] = []  # and whether a sub-agent spent it
         self.result: ResultMessage | None = None
+        self.pending = True  # whether Claude owes an answer
         self.root = self._root(prompt)
         self.halt: Any = lambda: None
 
@@ -173,7 +174,7 @@ class Run:
             self._account(result)
             error = messages.failure(result) or (error if not isinstance(error, GeneratorExit) else None)
             self.scope.output = messages.output(result)
-        elif error is None and not self.stopped():
+        elif error is None and self.pending and not self.stopped():
             error = messages.ClaudeRunError(messages.NO_END)
         if self.stopped() or error is not None:
             latch = self.replay.latch if self.replay is not None else None

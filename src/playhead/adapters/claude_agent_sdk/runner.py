@@ -10,15 +10,15 @@ import claude_agent_sdk
 from claude_agent_sdk import ClaudeAgentOptions, Transport
 
 from playhead.adapters.claude_agent_sdk import options as rules
+from playhead.adapters.claude_agent_sdk.client import PlayheadClaudeClient
 from playhead.adapters.claude_agent_sdk.identity import Identity, identify
 from playhead.adapters.claude_agent_sdk.pump import Pump
 from playhead.adapters.claude_agent_sdk.run import Run, log, refused
 from playhead.adapters.claude_agent_sdk.servers import ReplayableSdkMcpServer, check_servers
-from playhead.adapters.claude_agent_sdk.ways import Full, Way, Wrapped, can_be_full, unrecorded, with_servers
+from playhead.adapters.claude_agent_sdk.ways import Full, Way, Wrapped, can_be_full, read, unrecorded, with_servers
 from playhead.engine import seam
 from playhead.engine.recorder import Recorder
 from playhead.engine.replaying import ReplayState
-from playhead.errors import ReplayStop
 
 Isolation = Literal["full", "strict"]
 
@@ -70,6 +70,24 @@ class PlayheadClaudeRunner:
         check_servers(replayable_servers, given.mcp_servers)
         return self._query(prompt, given, tuple(replayable_servers), transport)
 
+    def client(
+        self, options: ClaudeAgentOptions | None = None, *,
+        replayable_servers: Sequence[ReplayableSdkMcpServer] = (), transport: Transport | None = None,
+    ) -> PlayheadClaudeClient:  # fmt: skip
+        """`claude_agent_sdk.ClaudeSDKClient`, for several turns, interrupts and partial messages in one session.
+
+        Raises:
+            RefusedError: servers that do not fit together; at `connect`, as `query`.
+        """
+        given = rules.copied(options)
+        check_servers(replayable_servers, given.mcp_servers)
+        servers = tuple(replayable_servers)
+        return PlayheadClaudeClient(
+            partial(self._begin, None, given, servers, transport),
+            with_servers(given, servers, unrecorded),
+            transport,
+        )
+
     async def _query(
         self, prompt: str, options: ClaudeAgentOptions, servers: tuple[ReplayableSdkMcpServer, ...],
         transport: Transport | None,
@@ -92,7 +110,7 @@ class PlayheadClaudeRunner:
                 yield message
 
     def _begin(
-        self, prompt: str, options: ClaudeAgentOptions, servers: tuple[ReplayableSdkMcpServer, ...],
+        self, prompt: str | None, options: ClaudeAgentOptions, servers: tuple[ReplayableSdkMcpServer, ...],
         transport: Transport | None,
     ) -> tuple[Run, Way] | None:  # fmt: skip
         """The session of a query and the way to see it; None where it cannot be recorded."""
@@ -111,9 +129,10 @@ class PlayheadClaudeRunner:
             run.trouble(error, "preparing a query")
             return run, Wrapped(run, options, servers, prompt)
 
-    def _opened(self, who: Identity, prompt: str) -> Run | None:
+    def _opened(self, who: Identity, prompt: str | None) -> Run | None:
+        inputs = {"prompt": prompt} if prompt is not None else {}
         scope = seam.session(
-            who.agent, inputs={"prompt": prompt}, recorder=self._recorder, name=self._session_name, version=who.version
+            who.agent, inputs=inputs, recorder=self._recorder, name=self._session_name, version=who.version
         )
         active = scope.open()
         return None if active is None else Run(scope, active, prompt)
@@ -142,20 +161,6 @@ class PlayheadClaudeRunner:
         with state.lock:
             state.override_hits.update(changed)
         return rules.isolated(options) if substitutes else options
-
-
-def read(run: Run, way: Way, message: Any) -> Any:
-    """Reads a message before the consumer gets it; gives what the consumer gets."""
-    try:
-        return way.saw(message)
-    except ReplayStop:
-        run.halt()
-    except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
-        try:
-            run.trouble(error, "reading a message of Claude")
-        except ReplayStop:
-            run.halt()
-    return message
 
 
 async def driven(run: Run, pump: Pump, way: Way) -> AsyncGenerator[Any]:

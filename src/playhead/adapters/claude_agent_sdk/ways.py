@@ -17,6 +17,7 @@ from playhead.adapters.claude_agent_sdk.stubs import stubbed
 from playhead.adapters.claude_agent_sdk.wire import Wire
 from playhead.adapters.claude_agent_sdk.wired import WiredStream
 from playhead.core.values import LedgerRow
+from playhead.errors import ReplayStop
 
 UPSTREAM = "https://api.anthropic.com"
 _BASE_URL = "ANTHROPIC_BASE_URL"
@@ -126,3 +127,17 @@ def with_servers(
 async def unrecorded(_identity: str, _call_id: str | None, arguments: Any, handler: Any) -> Any:
     """In place of a gate, where nothing is recorded."""
     return await handler(arguments)
+
+
+def read(run: Run, way: Way, message: Any) -> Any:
+    """Reads a message before the consumer gets it; gives what the consumer gets."""
+    try:
+        return way.saw(message)
+    except ReplayStop:
+        run.halt()
+    except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
+        try:
+            run.trouble(error, "reading a message of Claude")
+        except ReplayStop:
+            run.halt()
+    return message
