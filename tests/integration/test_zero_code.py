@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import playhead
 
 AGENT = """
@@ -25,7 +27,9 @@ def look(x: int) -> int:
 
 
 def python(code: str, folder: Path) -> str:
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -68,3 +72,19 @@ def test_a_replay_records_no_run_beside_it(project: Path):
     )
     assert python(code, project).strip() == "faithful"
     assert len(sessions()) == 2
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["from langchain.agents import create_agent", "import langgraph.graph", "from langchain_core.tools import tool"],
+)
+def test_installing_before_langchain_is_imported_neither_hangs_nor_misses_a_part(project: Path, first: str):
+    code = (
+        "import playhead; playhead.install()\n"
+        f"{first}\n"
+        "from langgraph.pregel import Pregel\n"
+        "from langchain_core.tools import BaseTool\n"
+        "from langchain_core.language_models.chat_models import BaseChatModel\n"
+        "print([hasattr(m, '__wrapped__') for m in (BaseTool.run, BaseChatModel.generate, Pregel.invoke)])"
+    )
+    assert python(code, project).strip() == "[True, True, True]"

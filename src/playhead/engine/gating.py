@@ -58,8 +58,6 @@ def answer_tool(state: ReplayState, call: CallView, node_id: Callable[[], str]) 
                 state.tape.cover(call.ref)
                 if state.answers is not None and claim.recording is not None:
                     state.answers.cover(claim.recording.child_path)
-                if state.answers is not None and claim.recording is not None:
-                    state.answers.cover(claim.recording.child_path)
             return replace(answer, row=_note_claim(state, answer.row, claim.occurrence))
     except ReplayStop:
         raise

@@ -15,11 +15,13 @@ from playhead.engine import seam
 
 TOOLS, MODELS, GRAPHS = "langchain_core.tools.base", "langchain_core.language_models.chat_models", "langgraph.pregel"
 
+_WRAPPED = {TOOLS: "BaseTool", MODELS: "BaseChatModel", GRAPHS: "Pregel"}
 _MODEL_CALLS = ("generate", "agenerate", "stream", "astream", "stream_events", "astream_events")
 _GRAPH_RUNS = ("invoke", "ainvoke", "stream", "astream")
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # wrapping imports more of the framework, whose import hook calls `install` again
 _undo: dict[str, Callable[[], None]] = {}
+_wrapping: set[str] = set()
 
 
 def install() -> None:
@@ -30,8 +32,18 @@ def install() -> None:
     """
     with _lock:
         for module, wrap in ((TOOLS, _wrap_tools), (MODELS, _wrap_models), (GRAPHS, _wrap_graphs)):
-            if module in sys.modules and module not in _undo:
+            if module in _undo or module in _wrapping or not _is_there(module):
+                continue
+            _wrapping.add(module)
+            try:
                 _undo[module] = wrap()
+            finally:
+                _wrapping.discard(module)
+
+
+def _is_there(module: str) -> bool:
+    """Whether what is wrapped exists: the hook of a module further in calls while this one is still executed."""
+    return module in sys.modules and hasattr(sys.modules[module], _WRAPPED[module])
 
 
 def uninstall() -> None:
