@@ -17,7 +17,7 @@ _QUICK: _Options = {**_CHECKED, zstd.CompressionParameter.compression_level: 1}
 _HARD: _Options = {**_CHECKED, zstd.CompressionParameter.compression_level: 9}
 _LONG: _Options = {
     **_CHECKED,
-    zstd.CompressionParameter.compression_level: 3,
+    zstd.CompressionParameter.compression_level: 1,  # twice as fast as 3, and a tenth larger
     zstd.CompressionParameter.enable_long_distance_matching: 1,
     zstd.CompressionParameter.window_log: 26,
 }

@@ -20,6 +20,14 @@ def test_integers_beyond_64_bits_are_exact_wherever_they_stand(number: int, plac
         assert repr(parse_json(given_as)) == repr(json.loads(text))
 
 
+@pytest.mark.parametrize("before", range(12))
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1])
+def test_a_wide_integer_is_found_in_a_long_text_wherever_it_stands(number: int, before: int) -> None:
+    text = json.dumps(["x" * (2000 + before), number, "y" * 2000])
+    assert parse_json(text)[1] == number
+    assert may_have_wide_integers(text.encode())
+
+
 def test_long_runs_of_digits_in_texts_do_not_count() -> None:
     assert not may_have_wide_integers(json.dumps({"id": "1" * 40, "key": "x" + "9" * 30}).encode())
     assert may_have_wide_integers(b"[%d]" % 2**64)
