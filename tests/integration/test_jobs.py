@@ -408,7 +408,7 @@ def test_a_child_whose_process_is_killed_is_tried_again(client: Client, working:
     assert all(client.sessions.verdicts(s.id) == [] for s in sessions if s.id != done.result_session_id)
 
 
-def test_isolation_that_is_required_and_cannot_be_had_fails_the_replay(client: Client):
+def test_without_isolation_the_guard_inside_python_stays(client: Client):
     done = client.replays.create(request(isolation="off")).wait(60)
     assert done.status is ReplayStatus.COMPLETED
     assert done.replay.guard == "python"

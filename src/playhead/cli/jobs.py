@@ -44,7 +44,9 @@ def list_jobs(
 
 
 def get(job: str = "last", /, *, context: Ctx, tasks: bool = False) -> Result:
-    """Show a job, and with --tasks each task with what went wrong.
+    """Show a job and its tasks.
+
+    With --tasks each task is shown with what went wrong.
 
     Args:
         job: Id, shortened id, last or last~N.
@@ -56,7 +58,9 @@ def get(job: str = "last", /, *, context: Ctx, tasks: bool = False) -> Result:
 
 
 def watch(job: str = "last", /, *, context: Ctx, timeout: float | None = None) -> Result:
-    """Follow a job until it has ended, one line on stderr for each change of a task.
+    """Follow a job until it has ended.
+
+    Each change of a task is one line on stderr.
 
     Exit code 0 when it completed, 1 when it failed, 130 when it was canceled.
 
@@ -78,7 +82,9 @@ def watch(job: str = "last", /, *, context: Ctx, timeout: float | None = None) -
 
 
 def cancel(job: str, /, *, context: Ctx) -> Result:
-    """Cancel a job: what has not begun ends at once, what runs is ended by its worker.
+    """Cancel a job.
+
+    What has not begun ends at once, what runs is ended by its worker.
 
     Args:
         job: Id, shortened id, last or last~N.

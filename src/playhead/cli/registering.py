@@ -33,7 +33,9 @@ def register(
     memory: str | None = None,
     max_output: str | None = None,
 ) -> Result:
-    """Register how an agent is started. An equal version is given back; any change makes a new one.
+    """Register how an agent is started, as a version of it.
+
+    An equal version is given back; any change makes a new one.
 
     Args:
         agent: Name of the agent, as its sessions are recorded under.

@@ -78,7 +78,8 @@ _SERVER = """
     def answer(method, params):
         if method == "initialize":
             info = {{"name": "shop", "version": "1"}}
-            return {{"protocolVersion": params["protocolVersion"], "capabilities": {{"tools": {{}}}}, "serverInfo": info}}
+            version = params["protocolVersion"]
+            return {{"protocolVersion": version, "capabilities": {{"tools": {{}}}}, "serverInfo": info}}
         if method == "tools/list":
             return {{"tools": [{{"name": "price", "description": "A price.", "inputSchema": SCHEMA}}]}}
         if method == "tools/call":
