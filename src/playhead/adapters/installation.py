@@ -30,6 +30,7 @@ _ADAPTERS = (
     _Adapter("httpx", "playhead.adapters.wire"),
     _Adapter("httpx2", "playhead.adapters.wire"),
     _Adapter("pydantic_ai", "playhead.adapters.pydantic_ai"),
+    _Adapter("claude_agent_sdk", "playhead.adapters.claude_agent_sdk"),
     _Adapter("agents", "playhead.adapters.openai_agents", sign="FunctionTool"),
     _Adapter("langchain_core.tools.base", "playhead.adapters.langgraph"),
     _Adapter("langchain_core.language_models.chat_models", "playhead.adapters.langgraph"),

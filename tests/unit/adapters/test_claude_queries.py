@@ -11,6 +11,7 @@ import claude_agent_sdk
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, SdkMcpTool, SystemMessage
 
+import playhead
 from playhead.adapters.claude_agent_sdk import PlayheadClaudeRunner, replayable_sdk_mcp_server
 from playhead.core.values import Mark, Node, NodeKind, Session, SessionStatus
 from playhead.engine.recorder import Recorder
@@ -344,3 +345,33 @@ def test_messages_of_a_sub_agent_are_below_the_call_that_runs_it(recorder: Recor
     inside = next(n for n in nodes(recorder, NodeKind.MODEL_CALL) if n.model.response_id == "i1")
     assert (helper.parent_id, inside.parent_id) == (outer.id, helper.id)
     assert inside.inputs["messages"][0]["parts"][0]["text"] == "Help."
+
+
+# --- install --------------------------------------------------------------------------------------------------------
+
+
+def ask(transport: Any) -> list[Any]:
+    return asyncio.run(collect(claude_agent_sdk.query(prompt="Go", transport=transport)))
+
+
+def test_installed_queries_are_sessions_once_and_uninstalled_ones_are_not(recorder: Recorder):
+    original = claude_agent_sdk.query
+    playhead.install()
+    try:
+        playhead.install()
+        ask(ScriptedClaude([["Hm."]]))
+        run(ScriptedClaude([["Hm."]]))
+        assert sorted(s.agent for s in sessions(recorder)) == ["claude", "desk"]
+    finally:
+        playhead.uninstall()
+    ask(ScriptedClaude([["Hm."]]))
+    assert (claude_agent_sdk.query, len(sessions(recorder))) == (original, 2)
+
+
+def test_a_query_whose_recording_fails_goes_on(recorder: Recorder, monkeypatch: pytest.MonkeyPatch):
+    def broken(*_: Any, **__: Any) -> None:
+        raise OSError("no store")
+
+    monkeypatch.setattr("playhead.engine.boundary.SessionScope._open", broken)
+    turns = [[Ask(LOOKUP, {"query": "1"})], ["Done."]]
+    assert run(ScriptedClaude(turns), replayable_servers=[server()])[-1].result == "Done."

@@ -95,14 +95,14 @@ class PlayheadClaudeRunner:
         begun = self._begin(prompt, options, servers, transport)
         if begun is None:
             options = with_servers(options, servers, unrecorded)
-            plain: Any = claude_agent_sdk.query(prompt=prompt, options=options, transport=transport)
+            plain: Any = _sdk_query()(prompt=prompt, options=options, transport=transport)
             async with contextlib.aclosing(plain) as messages:
                 async for message in messages:
                     yield message
             return
         run, way = begun
         pump = Pump(
-            lambda: claude_agent_sdk.query(prompt=prompt, options=way.options, transport=transport),
+            lambda: _sdk_query()(prompt=prompt, options=way.options, transport=transport),
             partial(read, run, way),
         )
         async with contextlib.aclosing(driven(run, pump, way)) as messages:
@@ -161,6 +161,11 @@ class PlayheadClaudeRunner:
         with state.lock:
             state.override_hits.update(changed)
         return rules.isolated(options) if substitutes else options
+
+
+def _sdk_query() -> Any:
+    """The SDK's own `query`, also where `install` wrapped it."""
+    return getattr(claude_agent_sdk.query, "__wrapped__", claude_agent_sdk.query)
 
 
 async def driven(run: Run, pump: Pump, way: Way) -> AsyncGenerator[Any]:

@@ -1,0 +1,47 @@
+"""`install()`: queries of the process are seen, without a change to its code.
+
+What is wrapped is the public `query`; a name that was imported from the package before stays as it was.
+"""
+
+import functools
+import threading
+from typing import Any
+
+import claude_agent_sdk
+
+from playhead.adapters.claude_agent_sdk.identity import DEFAULT
+from playhead.adapters.claude_agent_sdk.runner import PlayheadClaudeRunner
+from playhead.engine import seam
+from playhead.engine.zero_code import sessions_wanted
+
+_lock = threading.Lock()
+
+
+def install() -> None:
+    """Wraps `claude_agent_sdk.query`. Calling it again changes nothing."""
+    with _lock:
+        if not is_installed():
+            claude_agent_sdk.query = _wrapped(claude_agent_sdk.query)
+
+
+def uninstall() -> None:
+    """Undoes `install`."""
+    with _lock:
+        if is_installed():
+            claude_agent_sdk.query = claude_agent_sdk.query.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
+
+
+def is_installed() -> bool:
+    return getattr(claude_agent_sdk.query, "__playhead__", False) is True
+
+
+def _wrapped(original: Any) -> Any:
+    def query(*, prompt: Any, options: Any = None, transport: Any = None) -> Any:
+        wanted = sessions_wanted() or seam.current() is not None
+        if not wanted or not isinstance(prompt, str):
+            return original(prompt=prompt, options=options, transport=transport)
+        return PlayheadClaudeRunner(DEFAULT).query(prompt=prompt, options=options, transport=transport)
+
+    wrapped: Any = functools.wraps(original)(query)
+    wrapped.__playhead__ = True
+    return wrapped
