@@ -14,9 +14,9 @@ from playhead.engine.model_step import ModelStep
 from playhead.engine.steps import Step, ToolStep
 from playhead.engine.track import Slot
 
-_POLITE_NS = 200_000
+_POLITE_NS = 100_000
 _PAUSE = 0.00005
-_BATCH, _BATCH_POLITE = 256, 16  # nodes in one append; a small one holds the interpreter for a shorter time
+_BATCH, _BATCH_POLITE = 256, 4  # nodes in one append; a small one holds the interpreter for a shorter time
 _OPEN_AFTER_NS = 1_000_000_000
 
 
