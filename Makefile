@@ -55,8 +55,8 @@ fix: $(STAMP) ## Format, and mend what can be mended by itself
 	$(BIN)/ruff format .
 	$(BIN)/python tests/docs/cli_page.py
 
-bench: $(STAMP) ## Measure everything, as ratios in one run
-	$(BIN)/python -m benchmarks
+bench: $(STAMP) ## Measure everything, as ratios in one run; results in benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks --save
 
 chaos: $(STAMP) ## Kill workers, zygotes, children and command lines during 200 replays; print the tally
 	$(BIN)/python tests/chaos/kills.py --replays 200

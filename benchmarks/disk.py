@@ -32,6 +32,7 @@ from playhead.store.sqlite import SqliteStore
 
 TURNS = 100
 SESSIONS = 16
+READ = 10.0  # ms, target of reading one back whole
 CASES = (("short results", 300, 3.0), ("results of 1 KB", 1_000, 3.0), ("results of 20 KB", 20_000, 2.0))
 
 
@@ -135,7 +136,16 @@ def size_on_disk(store: SqliteStore) -> int:
 def main() -> None:
     rng = random.Random(11)
     text = words(rng)
-    titles = {"raw JSON": 12, "transcript": 12, "store": 10, "of raw": 9, "ratio": 8, "target": 8, "read ms": 9}
+    titles = {
+        "raw JSON": 12,
+        "transcript": 12,
+        "store": 10,
+        "of raw": 9,
+        "ratio": 8,
+        "target": 8,
+        "read ms": 9,
+        "target ms": 11,
+    }
     print(f"{f'{TURNS} turns':18}" + "".join(f"{title:>{width}}" for title, width in titles.items()))
     for name, size, target in CASES:
         tools = schemas(text, rng)
@@ -166,7 +176,7 @@ def main() -> None:
             shutil.rmtree(folder)
         print(
             f"{name:18}{raw / 1000:9,.0f} kB{transcript / 1000:9,.1f} kB{grown / 1000:7,.1f} kB{grown / raw:9.4f}"
-            f"{grown / transcript:8.2f}{target:8.1f}{min(times):9.1f}"
+            f"{grown / transcript:8.2f}{target:8.1f}{min(times):9.1f}{READ:11.0f}"
         )
 
 

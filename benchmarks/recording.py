@@ -3,7 +3,9 @@
 A tool call is the same function with and without ``@playhead.tool``; the yardstick beside it, in the same loop, is what
 any recorder has to do at least: ``json.dumps`` of the arguments (sorted), sha256, ``json.dumps`` of the result. A model
 call opens the step, announces two tool calls and observes the response; its request repeats a growing conversation.
-"Hot" calls are timed one by one between flushes; "busy" calls while the writer works on what came before.
+"Hot" calls are timed one by one between flushes; "busy" calls while the writer works on what came before. Beside a
+busy call stands the 99th percentile of plain work of the same length in the same loop, which is the machine's own.
+A call on the wire begins with the bytes of an OpenAI request and ends with those of its response.
 """
 
 import hashlib
@@ -23,6 +25,7 @@ from playhead.engine.recorder import Recorder
 from playhead.store.sqlite import SqliteStore
 
 TEXT = "the order has three lines and ships on Tuesday. " * 20
+BUSY = 200  # us, target of the 99th percentile while the writer works
 ROUNDS = 60
 CALLS = 25
 
@@ -95,9 +98,11 @@ def plain_messages(turn: int) -> list[JSON]:
 
 def models(
     recorder: Recorder, turns: int, start: list[Any], grow: Callable[[int], list[Any]], to_normal: Any, *, busy: bool
-) -> Times:
-    """Times of the recording part of a model call, over a conversation that grows to ``turns`` turns."""
-    own = Times("model", [])
+) -> tuple[Times, Times]:
+    """Times of the recording part of a model call, over a conversation that grows to ``turns`` turns, and of plain
+    work of about the same length."""
+    own, plain = Times("model", []), Times("plain work", [])
+    work = row(3_000)
     schemas = [
         {"name": f"tool_{n}", "description": "a tool " * 10, "parameters": {"type": "object"}} for n in range(15)
     ]
@@ -119,11 +124,51 @@ def models(
                     active.slots.undecided.clear()  # decided elsewhere; settling is not what is measured
 
                 own.values.append(timed(call))
+                plain.values.append(timed(lambda: json.dumps(work)))
                 messages += grow(turn)
                 if not busy and turn % 10 == 0:
                     recorder.flush()
     recorder.flush()
-    return own
+    return own, plain
+
+
+def wire(recorder: Recorder, turns: int) -> tuple[Times, Times]:
+    """Times of the recording part of a call on the wire at ``turns`` turns, and of parsing its request."""
+    from playhead.adapters.wire.exchange import begin
+
+    said = [{"role": "system", "content": "be kind " * 200}, {"role": "user", "content": "where is my order?"}]
+    for turn in range(turns):
+        function = {"name": "tool_1", "arguments": json.dumps({"order_id": str(turn)})}
+        asked = {"id": f"c{turn}", "type": "function", "function": function}
+        said.append({"role": "assistant", "content": None, "tool_calls": [asked]})  # type: ignore[dict-item]
+        said.append({"role": "tool", "tool_call_id": f"c{turn}", "content": TEXT[:400]})
+    offered = [
+        {"type": "function", "function": {"name": f"tool_{n}", "description": "a tool " * 10, "parameters": {}}}
+        for n in range(15)
+    ]
+    answer = b'{"id": "r", "model": "m", "choices": [{"message": {"role": "assistant", "content": "looking"}}]}'
+    bodies = [
+        json.dumps({"model": "m", "messages": said[:count], "tools": offered}).encode()
+        for count in range(2, len(said) + 1, 2)
+    ]
+    own, parsing = Times("wire", []), Times("json.loads", [])
+    for _ in range(12):
+        with seam.session("bench", recorder=recorder):
+            for body in bodies:
+
+                def call(body: bytes = body) -> None:
+                    begun = begin("/v1/chat/completions", body, "openai")
+                    assert begun is not None
+                    begun.exchange.answer()
+                    begun.exchange.began(200, {"content-type": "application/json"})
+                    begun.exchange.body(answer)
+
+                taken = timed(call)
+                if body is bodies[-1]:
+                    own.values.append(taken)
+                    parsing.values.append(timed(lambda body=body: json.loads(body)))
+            recorder.flush()
+    return own, parsing
 
 
 def framework_messages(turn: int) -> list[Any]:
@@ -139,8 +184,20 @@ def to_normal(framework: Any) -> list[JSON]:
     return [message("user", str(getattr(part, "content", ""))) for part in framework.parts]
 
 
-def show(what: str, times: Times, target: float, ratio: str = "") -> None:
-    print(f"{what:<34} median {times.median:7.1f} us   p99 {times.p99:7.1f} us   target {target:g} us{ratio}")
+def show(what: str, times: Times, target: float, more: str = "") -> None:
+    """The median against its target."""
+    print(
+        f"{what:<34} median {times.median:7.1f} us = {times.median / target:4.2f}x of its target {target:g} us   "
+        f"p99 {times.p99:7.1f} us{more}"
+    )
+
+
+def show_busy(what: str, times: Times, plain: Times) -> None:
+    """The 99th percentile against its target, beside that of plain work."""
+    print(
+        f"{what:<34} p99    {times.p99:7.1f} us = {times.p99 / BUSY:4.2f}x of its target {BUSY:g} us   "
+        f"plain work in the same loop: median {plain.median:.1f} us, p99 {plain.p99:.1f} us"
+    )
 
 
 def main() -> None:
@@ -152,10 +209,14 @@ def main() -> None:
             own, yard = tools(recorder, size, busy=False)
             ratio = f"   {own.median / yard.median:.2f}x of dumps + sha256 + dumps ({yard.median:.1f} us)"
             show(f"tool call, {size:,} B result", own, 50, ratio)
-        show("tool call, writer busy (p99 < 200)", tools(recorder, 1_000, busy=True)[0], 200)
+        show_busy("tool call, writer busy", *tools(recorder, 1_000, busy=True))
         start = [message("system", "be kind " * 200), message("user", "where is my order?")]
-        show("model call, 50 turns", models(recorder, 50, start, plain_messages, None, busy=False), 100)
-        show("model call, writer busy", models(recorder, 50, start, plain_messages, None, busy=True), 200)
+        show("model call, 50 turns", models(recorder, 50, start, plain_messages, None, busy=False)[0], 100)
+        show_busy("model call, writer busy", *models(recorder, 50, start, plain_messages, None, busy=True))
+        for turns in (5, 50):
+            own, parsing = wire(recorder, turns)
+            more = f"   {own.median / parsing.median:.2f}x of json.loads of its request ({parsing.median:.1f} us)"
+            show(f"model call on the wire, {2 * turns} messages", own, 100, more)
         try:
             objects = framework_messages(0)
         except ImportError:
@@ -163,7 +224,7 @@ def main() -> None:
         else:
             show(
                 "model call, PydanticAI objects",
-                models(recorder, 50, objects, framework_messages, to_normal, busy=False),
+                models(recorder, 50, objects, framework_messages, to_normal, busy=False)[0],
                 150,
             )
         recorder.close()
