@@ -16,6 +16,7 @@ from playhead.adapters.claude_agent_sdk.pump import Pump
 from playhead.adapters.claude_agent_sdk.run import Run, log, refused
 from playhead.adapters.claude_agent_sdk.servers import ReplayableSdkMcpServer, check_servers
 from playhead.adapters.claude_agent_sdk.ways import Full, Way, Wrapped, can_be_full, read, unrecorded, with_servers
+from playhead.core.override import effective
 from playhead.engine import seam
 from playhead.engine.recorder import Recorder
 from playhead.engine.replaying import ReplayState
@@ -123,6 +124,8 @@ class PlayheadClaudeRunner:
         if run is None:
             return None
         run.describe(options, prompt, sdk_version=claude_agent_sdk.__version__)
+        if state is not None and state.override is not None and state.override.system_prompt is not None:
+            run.active.effective_system_prompt = effective(state.override.system_prompt)
         try:
             return run, (Full if full else Wrapped)(run, options, servers, prompt)
         except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent

@@ -103,13 +103,15 @@ class Stream:
 
     def _opened(self, place: _Conversation) -> Any:
         with Inside(place.frame):
-            return self._run.active.model_call(
+            step = self._run.active.model_call(
                 self._model or "claude",
                 request=seam.ModelRequest(
                     messages=list(place.messages), model=self._model, provider="anthropic",
                     protocol="anthropic_messages", missing=_UNSEEN,
                 ),
             )  # fmt: skip
+        step.decide()  # always for the real model here; in a replay its ledger says so
+        return step
 
     def _end(self, place: _Conversation) -> None:
         turn, place.turn = place.turn, None
