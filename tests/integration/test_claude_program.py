@@ -20,9 +20,10 @@ from claude_agent_sdk import (
     query,
 )
 
+import playhead
 from playhead.adapters.claude_agent_sdk import PlayheadClaudeRunner, replayable_sdk_mcp_server
 from playhead.core.policy import HistoryModel, ReplayOverride
-from playhead.core.values import NodeKind
+from playhead.core.values import NodeKind, SessionStatus
 from playhead.testing.conformance.adapter import Bench, Recorded, Replayed
 from playhead.testing.servers import Call, ModelServer, Reply
 
@@ -320,3 +321,62 @@ def test_live_smoke(capsys: pytest.CaptureFixture[str]):
     messages = asyncio.run(run())
     assert any(isinstance(m, AssistantMessage) for m in messages)
     print("cost in USD:", next(m.total_cost_usd for m in messages if isinstance(m, ResultMessage)))
+
+
+def test_a_client_of_two_turns_is_recorded_and_replayed(bench: Bench, tmp_path: Path):
+    def plan(_: int, body: dict[str, Any]) -> Reply:
+        asked = sum(m["role"] == "assistant" for m in body["messages"])
+        return Reply(calls=[Call(LOOKUP, {"q": "4821"})]) if asked % 2 == 0 else Reply(f"Turn {asked // 2}.")
+
+    desk = Desk(tmp_path, plan)
+
+    async def talk(url: str, prompts: list[str]) -> str:
+        tool = SdkMcpTool(name="lookup", description="Looks up.", input_schema={"q": str}, handler=desk.lookup)
+        servers = [replayable_sdk_mcp_server(name="support", tools=[tool])]
+        desk.messages = []
+        runner = PlayheadClaudeRunner("desk")
+        async with runner.client(desk.made_options(url), replayable_servers=servers) as client:
+            for prompt in prompts:
+                await client.query(prompt)
+                desk.messages += [m async for m in client.receive_response()]
+        return str(desk.shown())
+
+    def run(prompts: list[str]) -> str:
+        with ModelServer(plan) as server:
+            return asyncio.run(talk(server.url, prompts))
+
+    baseline = bench.record(run, {"prompts": ["one", "two"]})
+    desk.live.clear()
+    result = bench.replay(baseline, run)
+    assert (result.by, result.message, desk.live) == (["served", "served"], "", [])
+    assert "4821 number 2" in baseline.session.output
+    assert result.session.output == baseline.session.output
+    assert len(baseline.model_calls) == 4
+
+
+def test_an_api_failure_is_recorded_with_its_status(bench: Bench, tmp_path: Path):
+    desk = Desk(tmp_path, [Reply(status=400)])
+    baseline = bench.record(desk, {"prompt": "Go"})
+    assert baseline.session.metadata["terminal"]["api_error_status"] == 400
+    (call, *_) = baseline.model_calls
+    root = next(n for n in baseline.nodes if n.kind is NodeKind.AGENT_CALL)
+    assert (call.outcome.error.status, call.status.value) == (400, "failed")
+    assert "scripted status 400" in root.outcome.error.message
+    assert baseline.session.status is SessionStatus.FAILED
+
+
+def test_a_live_tool_of_ours_holds_what_it_calls(bench: Bench, tmp_path: Path):
+    @playhead.tool("inner")
+    def inner(q: str) -> str:
+        return f"inner {q}"
+
+    desk = Desk(tmp_path, calling(ALL[0]))
+    before = desk.lookup
+
+    async def lookup(arguments: dict[str, Any]) -> Any:
+        inner(arguments["q"])
+        return await before(arguments)
+
+    desk.lookup = lookup  # type: ignore[method-assign]
+    outer, called = recorded(bench, desk).calls
+    assert (outer.name, called.name, called.parent_id) == (LOOKUP, "inner", outer.id)
