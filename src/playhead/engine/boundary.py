@@ -14,7 +14,7 @@ from typing import Any
 from playhead.core.canonical import to_stored
 from playhead.core.values import JSON, Origin, SessionStatus
 from playhead.engine.active import ActiveSession, OpenTurn
-from playhead.engine.context import current, register, replay_here, unregister
+from playhead.engine.context import current, refuse_while_importing, register, replay_here, unregister
 from playhead.engine.frames import FRAME, leave
 from playhead.engine.recorder import Recorder
 from playhead.engine.replaying import RecordingEnded, ReplayState
@@ -60,6 +60,7 @@ class SessionScope:
 
     def open(self) -> ActiveSession | None:
         """Opens the session (or step) without entering it; `entered` and `close` do the rest."""
+        refuse_while_importing(f"agent {self.agent!r} was run")
         state = replay_here()
         if state is not None:
             state.check()

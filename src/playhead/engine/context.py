@@ -15,11 +15,12 @@ from importlib import import_module
 from playhead.engine.active import ActiveSession
 from playhead.engine.frames import FRAME, leave
 from playhead.engine.replaying import ReplayState
-from playhead.errors import RecordingError
+from playhead.errors import EntryPointError, RecordingError, ReplayStop
 
 log = logging.getLogger("playhead")
 
 _REPLAY: ContextVar[ReplayState | None] = ContextVar("playhead_replay", default=None)
+_IMPORT: ContextVar["_Import | None"] = ContextVar("playhead_import", default=None)
 
 
 class _Open:
@@ -107,6 +108,7 @@ def open_sessions() -> list[ActiveSession]:
 @contextmanager
 def replaying(state: ReplayState) -> Generator[ReplayState]:
     """Makes every session that is opened inside part of a replay: by context, else when this replay is the only one."""
+    refuse_while_importing("a replay was started")
     token = _REPLAY.set(state)
     outer = FRAME.set(None)  # an inline replay is no part of a session around it
     with _open.lock:
@@ -153,6 +155,7 @@ def refuse_outside(tool: str) -> None:
     Raises:
         ReplayStop: nothing could answer the call, and live it must not run.
     """
+    refuse_while_importing(f"tool {tool!r} was called")
     state = replay_here()
     if state is not None and state.policy.config_for(tool).type != "passthrough":
         raise state.stop(
@@ -161,6 +164,59 @@ def refuse_outside(tool: str) -> None:
                 hint="open the session before tools are called, or let the tool run live with a passthrough policy",
             )
         )
+
+
+# imports
+
+
+class _Import:
+    """An entry point that is being imported, and the first thing of the agent that ran meanwhile."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+        self.latch: ReplayStop | None = None
+
+
+@contextmanager
+def importing(module: str) -> Generator[None]:
+    """Keeps agents and tools from running while the module of an entry point is imported for a replay.
+
+    No replay is there yet to answer them: they would run for real, and be recorded as if somebody had meant it.
+
+    Raises:
+        EntryPointError: something of the agent ran, also when the module swallowed that.
+    """
+    mark = _Import(module)
+    token = _IMPORT.set(mark)
+    try:
+        yield
+    except BaseException:
+        if mark.latch is not None:
+            raise mark.latch.error from None
+        raise
+    finally:
+        _IMPORT.reset(token)
+    if mark.latch is not None:
+        raise mark.latch.error
+
+
+def refuse_while_importing(what: str) -> None:
+    """Stops ``what`` when the module of an entry point is being imported here.
+
+    Raises:
+        ReplayStop: it is.
+    """
+    mark = _IMPORT.get()
+    if mark is None:
+        return
+    if mark.latch is None:
+        mark.latch = ReplayStop(
+            EntryPointError(
+                f"{what} while {mark.module!r} was imported for a replay, before anything could answer it",
+                hint='put what the file runs by itself under `if __name__ == "__main__":`',
+            )
+        )
+    raise mark.latch
 
 
 # fork

@@ -14,6 +14,7 @@ from typing import Any
 from playhead.core.canonical import from_stored
 from playhead.core.protocol.shape import is_object
 from playhead.core.values import JSON, Origin, Session
+from playhead.engine.context import importing
 from playhead.errors import EntryPointError, RefusedError
 
 Starter = Callable[[Any, "Inputs"], Any]
@@ -43,7 +44,7 @@ def load(entry_point: str, working_dir: str | None = None) -> Any:
     """The object that ``module:qualname`` or ``path/to/file.py:qualname`` names.
 
     Raises:
-        EntryPointError: it does not import, has no such name, or the import raises.
+        EntryPointError: it does not import, has no such name, or the import raises, exits or runs the agent.
     """
     module_name, colon, qualname = entry_point.rpartition(":")
     if not colon or not module_name or not qualname:
@@ -53,8 +54,11 @@ def load(entry_point: str, working_dir: str | None = None) -> Any:
     if working_dir and working_dir not in sys.path:
         sys.path.insert(0, working_dir)
     try:
-        module = _from_file(module_name, working_dir) if module_name.endswith(".py") else _module(module_name)
-    except Exception as error:
+        with importing(module_name):
+            module = _from_file(module_name, working_dir) if module_name.endswith(".py") else _module(module_name)
+    except EntryPointError:
+        raise
+    except (Exception, SystemExit) as error:
         raise EntryPointError(
             f"importing {module_name!r} failed: {type(error).__name__}: {error}",
             hint="run `python -c 'import ...'` in the agent's working directory to see the whole error",
@@ -86,7 +90,11 @@ def _from_file(path: str, working_dir: str | None) -> Any:
     sys.modules[name] = module
     if str(full.parent) not in sys.path:
         sys.path.insert(0, str(full.parent))
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
     return module
 
 

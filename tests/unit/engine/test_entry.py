@@ -8,6 +8,8 @@ import pytest
 from playhead.core.values import Origin
 from playhead.engine.entry import Inputs, load, start
 from playhead.errors import EntryPointError, RefusedError
+from playhead.store.ports import SessionQuery
+from playhead.store.sqlite import SqliteStore
 from playhead.testing.sessions import a_session
 
 
@@ -81,11 +83,59 @@ def test_entry_points_load_from_modules_and_files(tmp_path: Path, monkeypatch: p
         ("json:no_such", "has no 'no_such'"),
         ("missing.py:x", "importing 'missing.py' failed"),
         ("broken_entry:x", "ZeroDivisionError"),
+        ("broken_entry.py:x", "ZeroDivisionError"),
+        ("exits_at_once.py:x", "SystemExit: 3"),
     ],
 )
 def test_bad_entry_points_say_what_is_wrong(text: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "broken_entry.py").write_text("1 / 0\n")
-    with pytest.raises(EntryPointError) as found:
-        load(text, str(tmp_path))
-    assert words in found.value.message
+    (tmp_path / "exits_at_once.py").write_text("import sys\nsys.exit(3)\n")
+    for _ in range(2):  # the second time too: no half of a module stays behind
+        with pytest.raises(EntryPointError) as found:
+            load(text, str(tmp_path))
+        assert words in found.value.message
+
+
+SCRIPT = """\
+import playhead
+
+paid = []
+
+@playhead.tool(effect="write")
+def pay(order: str) -> str:
+    open("paid.log", "a").write(order)
+    return "paid"
+
+@playhead.agent("payer")
+def handle(order: str) -> str:
+    return pay(order)
+
+{last}
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "what"),
+    [
+        ("handle('4821')", "agent 'payer' was run"),
+        ("pay('4821')", "tool 'pay' was called"),
+        ("playhead.replay('last', agent=handle)", "a replay was started"),
+        ("try:\n    handle('4821')\nexcept BaseException:\n    pass", "agent 'payer' was run"),
+    ],
+)
+def test_a_file_that_runs_its_agent_when_imported_is_refused_and_nothing_runs(
+    last: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(tmp_path)
+    store = SqliteStore(tmp_path / "store.db")
+    store.sessions.put(a_session(agent="payer", inputs={"order": "4821"}), [])
+    monkeypatch.setenv("PLAYHEAD_URL", store.url)
+    (tmp_path / "payer_script.py").write_text(SCRIPT.format(last=last))
+    with pytest.raises(EntryPointError, match=what) as found:
+        load("payer_script.py:handle", str(tmp_path))
+    assert "__main__" in str(found.value.hint)
+    assert not (tmp_path / "paid.log").exists()
+    assert store.sessions.count(SessionQuery()) == 1
+    store.close()
