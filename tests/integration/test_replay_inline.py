@@ -9,6 +9,7 @@ import pytest
 
 import playhead
 from playhead.core.values import FidelityKind, Origin, ReplayStatus, SessionStatus
+from playhead.engine import replay as replay_engine
 from playhead.engine.recorder import Recorder
 from playhead.errors import PolicyError, RefusedError
 
@@ -62,6 +63,18 @@ def test_an_unchanged_replay_is_faithful_runs_nothing_and_keeps_its_own_session(
     assert result.replay.guard == "python"
     stored = recorder.store.replays.get(result.id)
     assert stored == result.replay
+
+
+def test_a_session_of_5000_calls_replays_and_is_read_for_examples_once(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+):
+    read: list[str] = []
+    examples = replay_engine._examples
+    monkeypatch.setattr(replay_engine, "_examples", lambda nodes, tool: read.append(tool) or examples(nodes, tool))
+    record(poller, "hello", times=5000)
+    result = playhead.replay(agent=poller)
+    assert (result.fidelity.kind, len(result.ledger), CALLS) == (FidelityKind.FAITHFUL, 5000, [])
+    assert len(read) <= 1
 
 
 def test_the_recorded_entry_point_runs_when_no_agent_is_given(recorder: Recorder):

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 from playhead.core import codec
@@ -101,7 +102,7 @@ def make_state(
         widen=lambda tool, config: _newest(store, plan.baseline, tool, config),
         redact=recorder.redact,
         writer=writer,
-        examples=lambda tool: _examples(plan.nodes, tool),
+        examples=cache(partial(_examples, plan.nodes)),
         output_schemas={n: t["output_schema"] for n, t in offered.items() if t.get("output_schema") is not None},
         parameters={name: tool.get("parameters") for name, tool in offered.items()},
     )
