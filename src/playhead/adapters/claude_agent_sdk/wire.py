@@ -19,6 +19,8 @@ from playhead.engine import seam
 from playhead.engine.frames import Inside
 from playhead.errors import ReplayStop
 
+_REMINDER = "<system-reminder>"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -104,24 +106,24 @@ class Wire:
         for message in body.get("messages") or ():
             content = message.get("content") if is_object(message) else None
             if is_object(message) and message.get("role") == "user" and is_list(content):
-                made.append({**message, "content": [self._block(b) for b in content]})
+                made.append({**message, "content": [part for b in content for part in self._block(b)]})
             else:
                 made.append(message)
         return {**body, "messages": made}
 
-    def _block(self, block: Any) -> Any:
+    def _block(self, block: Any) -> list[Any]:
         call = self._run.calls.get(block.get("tool_use_id")) if is_object(block) else None
         if call is None or block.get("type") != "tool_result":
-            return block
+            return [block]
         if call.given is None and call.step is None and UNKNOWN_TOOL in str(block.get("content")):
             self._unknown(call)
         if call.given is not None:
-            return results.to_wire(call.given.given, block)
+            return _given(call.given.given, block)
         if call.is_open and call.wire is None:
             call.wire = Result(content=block.get("content"), is_error=block.get("is_error"))
             if call.shown is not None:
                 call.observe()
-        return block
+        return [block]
 
     def _unknown(self, call: Call) -> None:
         """A tool that the program does not have today, so no hook came: the recording may know the call."""
@@ -142,6 +144,17 @@ class Wire:
         with Inside(self._run.root):
             inputs = json_or_text(raw.decode("utf-8", "replace")) if raw else None
             return _Span(self._run.active.span(f"{method} {path.partition('?')[0]}", inputs))
+
+
+def _given(result: Result, denial: dict[str, Any]) -> list[Any]:
+    """A recorded result in place of a denial. Programs put reminders into a denial that stand behind a result."""
+    made = results.to_wire(result, denial)
+    text = denial.get("content")
+    _, mark, reminder = text.partition(_REMINDER) if isinstance(text, str) else ("", "", "")
+    if not mark or _REMINDER in json.dumps(made["content"]):
+        return [made]
+    cached = {"cache_control": made.pop("cache_control")} if "cache_control" in made else {}
+    return [made, {"type": "text", "text": mark + reminder, **cached}]
 
 
 class _Span(AbstractContextManager[seam.SpanStep]):
