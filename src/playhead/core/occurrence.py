@@ -21,9 +21,9 @@ def call_ref(model_call: str, call_id: str, attempt: int = 1) -> str:
     return f"{model_call}:{call_id}#{attempt}"
 
 
-def start_ref(number: int, attempt: int = 1) -> str:
-    """The ref of a call that nobody announced; ``number`` is any number that is new in the session."""
-    return f"{_START}:{number}#{attempt}"
+def start_ref(name: int | str, attempt: int = 1) -> str:
+    """The ref of a call that nobody announced; ``name`` is new in the replay, in which several sessions may open."""
+    return f"{_START}:{name}#{attempt}"
 
 
 def slot_of(ref: str) -> Slot:

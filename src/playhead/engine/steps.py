@@ -237,7 +237,7 @@ class ToolStep(Step):
         """The call's name for the tape."""
         if self.slot is not None:
             return call_ref(self.slot.model.id, self.slot.call_id, self.attempt)
-        return start_ref(self.seq)
+        return start_ref(f"{self.active.session_id}.{self.seq}")
 
     def decide(self) -> Outcome | None:
         """What answers the call: an outcome to give to the framework, or None for the live tool.
