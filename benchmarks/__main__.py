@@ -28,7 +28,7 @@ def names() -> list[str]:
 def sections(text: str) -> dict[str, str]:
     """What a results file says, by the name of the benchmark."""
     pieces = re.split(r"(?m)^## (\w+)\n", text)[1:]
-    return dict(zip(pieces[::2], pieces[1::2], strict=True))
+    return {name: piece.strip() for name, piece in zip(pieces[::2], pieces[1::2], strict=True)}
 
 
 def load() -> str:
@@ -52,7 +52,7 @@ def section(name: str, printed: str, before: str) -> str:
         f"`python -m benchmarks.{name}`, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {platform.python_implementation()} "
         f"{platform.python_version()}, {os.cpu_count()} CPUs, load average {before} before and {load()} after"
     )
-    return f"\n{about}\n\n```text\n{printed.strip()}\n```\n\n"
+    return f"{about}\n\n```text\n{printed.strip()}\n```"
 
 
 def main() -> int:
@@ -73,8 +73,8 @@ def main() -> int:
             failed.append(name)
         elif save:
             kept[name] = section(name, printed, before)
-            told = "".join(f"## {n}\n{kept[n]}" for n in sorted(kept))
-            RESULTS.write_text(f"{_INTRODUCTION}\n{told.rstrip()}\n", encoding="utf-8")
+            told = "\n\n".join(f"## {n}\n\n{kept[n]}" for n in sorted(kept))
+            RESULTS.write_text(f"{_INTRODUCTION}\n{told}\n", encoding="utf-8")
     if failed:
         print(f"did not finish: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
