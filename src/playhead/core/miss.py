@@ -17,6 +17,7 @@ Redact: TypeAlias = Callable[[JSON], JSON]
 LIMIT = 200
 _SHOWN_CALLS = 3
 _SHOWN_POINTERS = 5
+_SHOWN_POINTER = 100
 _HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
 _NO_KEY = {
     "non_finite": "is not finite",
@@ -152,11 +153,24 @@ def _attempts(call: CallView, claim: Claim | None, near: Sequence[Near]) -> tupl
 
 def _no_key(call: CallView, claim: Claim | None, near: Sequence[Near]) -> tuple[str, str]:
     why = call.no_key
-    at = why.at if why and why.at else "the arguments as a whole"
+    at = cut(why.at, _SHOWN_POINTER) if why and why.at else "the arguments as a whole"
     words = _NO_KEY.get(why.reason, why.reason) if why else "could not be made"
     detail = f" ({why.detail})" if why and why.detail else ""
-    setting = f'"ignore": {json.dumps([why.at])} leaves the field out of matching' if why and why.at else _ELSEWHERE
-    return f"the call of {call.tool} has no key: {at} {words}{detail}", setting
+    return f"the call of {call.tool} has no key: {at} {words}{detail}", _without(call, why.at if why else "")
+
+
+def _without(call: CallView, at: str) -> str:
+    """How a call can do without the argument that has no canonical form."""
+    if not at:
+        return _ELSEWHERE
+    parameter = at.split("/")[1]
+    if call.arguments is None:  # nothing of it was stored, so nothing of it can be compared
+        return (
+            f"@playhead.tool(exclude=[{json.dumps(parameter)}]) leaves the parameter out when recording; "
+            "playhead.register_type gives its type a stored form"
+        )
+    field = at if len(at) <= _SHOWN_POINTER else f"/{parameter}"
+    return f'"ignore": {json.dumps([field])} leaves the field out of matching'
 
 
 _REASONS: dict[str, Callable[[CallView, Claim | None, Sequence[Near]], tuple[str, str]]] = {
@@ -184,13 +198,17 @@ def _nearest(asked: JSON, recorded: Sequence[tuple[Recording, bool]]) -> list[Ne
 def _miss(
     reason: str, first: str, call: CallView, redact: Redact, near: Sequence[Near], setting: str, consequence: str
 ) -> Miss:
-    lines = [first, f"  asked    {shown(redact(call.arguments))}"]
+    lines = [first, f"  asked    {_arguments(redact(call.arguments), call.key)}"]
     for one in near:
-        used = "used" if one.claimed else "unused"
-        lines.append(f"  closest  recorded call {one.recording.position + 1}, {used}: {shown(one.recording.arguments)}")
+        used, known = "used" if one.claimed else "unused", _arguments(one.recording.arguments, one.recording.key)
+        lines.append(f"  closest  recorded call {one.recording.position + 1}, {used}: {known}")
         lines += _difference_lines(one.differences, "recorded")
     lines += [f"  setting  {setting}", f"  {consequence}"]
     return Miss(reason=reason, message="\n".join(lines), closest=[_near_json(one) for one in near])
+
+
+def _arguments(arguments: JSON, key: str | None) -> str:
+    return "(arguments without a stored form)" if arguments is None and key is None else shown(arguments)
 
 
 def _difference_lines(found: Sequence[Difference], theirs: str) -> list[str]:

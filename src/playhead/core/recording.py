@@ -49,6 +49,7 @@ class Recording:
     position: int
     started_at: int
     ended_at: int | None
+    not_stored: str | None = None  # why there is no result to serve, where our own recorder knew
 
     @property
     def child_path(self) -> tuple[str, ...]:
@@ -74,7 +75,8 @@ def unservable(recording: Recording) -> Unservable | None:
     if outcome.truncated is not None:
         return Unservable("truncated", f"was cut when it was recorded (full size {outcome.truncated.bytes:,} bytes)")
     if recording.mark not in SERVED_MARKS:
-        return Unservable("mark", _MARK_WORDS[recording.mark])
+        own = recording.not_stored
+        return Unservable("mark", _MARK_WORDS[recording.mark] if own is None else f"has no result to serve: {own}")
     return None
 
 
@@ -103,6 +105,13 @@ def _rank(node: Node, call: ToolCall, starts: dict[str, int]) -> tuple[int, int,
     return (asked, 1, call.index, call.attempt)
 
 
+def _not_stored(node: Node) -> str | None:
+    if (problem := node.attributes.get("not_stored")) is not None:
+        return f"{problem}; playhead.register_type gives a type a stored form"
+    served = node.attributes.get("not_served")
+    return None if served is None else str(served)
+
+
 def _recording(node: Node, call: ToolCall, path: tuple[str, ...], position: int) -> Recording:
     return Recording(
         node_id=node.id,
@@ -123,6 +132,7 @@ def _recording(node: Node, call: ToolCall, path: tuple[str, ...], position: int)
         source=call.source,
         status=node.status,
         scope=node.attributes.get("scope"),
+        not_stored=_not_stored(node),
         position=position,
         started_at=node.started_at,
         ended_at=node.ended_at,

@@ -141,13 +141,15 @@ class Tape:
         ignore = self._matching(one.tool).ignore
         if not ignore and one.key is not None and one.key.startswith(_VERSION):
             return one.key
+        if one.key is None and one.arguments is None:
+            return _keyless(one.tool)
         return self._made_key(one.tool, one.arguments, one.scope, ignore)
 
     def _made_key(self, tool: str, arguments: JSON, scope: JSON, ignore: tuple[str, ...]) -> str:
         try:
             return call_key(tool, arguments, scope=scope, ignore=ignore, secrets=self._secrets)
         except NoKeyError:
-            return "-" + tool
+            return _keyless(tool)
 
     def _matching(self, tool: str) -> _Matching:
         found = self._matchings.get(tool)
@@ -161,6 +163,7 @@ class Tape:
         usable = [r for r in recordings(nodes) if r.tool == tool and _completed(r)]
         for one in sorted(usable, key=lambda r: (r.ended_at or r.started_at, r.started_at)):
             newest[self._recorded_key(one)] = one
+        newest.pop(_keyless(tool), None)
 
     # --- claiming ---
 
@@ -259,8 +262,7 @@ class Tape:
         if taken is None and matching.repeat != "error":
             taken = group.members[0 if matching.repeat == "first" else -1]
             loose = (*loose, "repeat")
-        keyless = key == "-" + call.tool
-        reason = "no_key" if keyless else None if taken is not None else "used_up"
+        reason = "no_key" if key == _keyless(call.tool) else None if taken is not None else "used_up"
         return _Found(taken, reason, len(group.members), loose)
 
     def _why_nothing(self, call: CallView, key: str) -> str:
@@ -271,8 +273,8 @@ class Tape:
         return "other_args" if call.tool in self._tools else "never_recorded"
 
     def _asked_key(self, call: CallView, ignore: tuple[str, ...]) -> str:
-        if not ignore:
-            return call.key or "-" + call.tool
+        if not ignore or (call.key is None and call.arguments is None):  # nothing of it is known: all such look equal
+            return call.key or _keyless(call.tool)
         return self._made_key(call.tool, self.redact(call.arguments), call.scope, ignore)
 
     def _ignored(self, call: CallView, taken: Recording, ignore: tuple[str, ...]) -> tuple[str, ...]:
@@ -378,6 +380,11 @@ class Tape:
     def recorded(self, tool: str) -> list[Occurrence]:
         """The recorded calls of ``tool`` in recorded order, to show; not to be changed."""
         return self._tools.get(tool, [])
+
+
+def _keyless(tool: str) -> str:
+    """Stands for the key of calls that have none. They claim each other, so that nothing is left over, and miss."""
+    return "-" + tool
 
 
 class _Found(NamedTuple):

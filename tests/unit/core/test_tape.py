@@ -22,7 +22,7 @@ from playhead.core.policy import (
 )
 from playhead.core.recording import Occurrence, recordings
 from playhead.core.tape import Tape
-from playhead.core.values import Node, NodeKind, NodeStatus, Outcome, OutcomeKind
+from playhead.core.values import Mark, Node, NodeKind, NodeStatus, NoKey, Outcome, OutcomeKind
 
 POLL = [call(i, "poll", {"q": "q"}, i, occurrence=i) for i in (1, 2, 3)]
 
@@ -38,6 +38,51 @@ def test_r03_nan_is_not_null() -> None:
     assert stop.reason == "no_key"
     assert "/v" in stop.message
     assert [r.node_id for r in replayed.tape.leftovers()] == ["n1"]
+
+
+UNSTORED = {"key": None, "no_key": NoKey(reason="unsupported_type", at="/db", detail="Connection")}
+
+
+def unstored(seq: int, value: object) -> Node:
+    made = call(seq, "f", None, value)
+    return replace(made, call=replace(made.call, **UNSTORED))  # type: ignore[type-var]
+
+
+def test_calls_whose_arguments_were_not_stored_do_not_answer_each_other_when_a_field_is_ignored() -> None:
+    replayed = Replayed([unstored(1, "A")], history(ignore=["/db"]))
+    stop = stopped(replayed.ask("f", None, **UNSTORED))
+    assert stop.reason == "no_key"
+    assert "/db has a type without a stored form (Connection)" in stop.message
+    assert 'exclude=["db"]' in stop.message
+    assert "null" not in stop.message
+
+
+def test_calls_without_a_key_are_misses_in_a_wide_scope_too() -> None:
+    replayed = Replayed([], history(scope="agent"))
+    replayed.tape.add_wide("f", [call(1, "f", {"v": {"$float": "nan"}}, "A"), unstored(2, "B")])
+    assert stopped(replayed.ask("f", {"v": {"$float": "inf"}})).reason == "no_key"
+    assert stopped(replayed.ask("f", None, **UNSTORED)).reason == "no_key"
+
+
+def test_a_pointer_of_thousands_of_levels_is_shown_short() -> None:
+    deep = NoKey(reason="too_deep", at="/x" + "/0" * 5000)
+    stop = stopped(Replayed([]).ask("f", {"x": 1}, key=None, no_key=deep))
+    assert len(stop.message) < 600
+    assert '"ignore": ["/x"]' in stop.message
+
+
+@pytest.mark.parametrize(
+    ("mark", "attributes", "words"),
+    [
+        ("missing", {"not_stored": "(the whole value): unsupported_type (Socket)"}, "register_type"),
+        ("repr", {"not_served": "Order cannot be made again: register it"}, "Order cannot be made again"),
+        ("missing", {}, "capturing of tool results at the source"),
+    ],
+)
+def test_a_result_that_was_not_stored_says_why(mark: str, attributes: dict[str, str], words: str) -> None:
+    recorded = replace(call(1, "f", {}, None, mark=Mark(mark)), attributes=attributes)
+    stop = stopped(Replayed([recorded]).ask("f", {}))
+    assert (stop.reason, words in stop.message) == ("mark", True)
 
 
 def test_r08_an_argument_that_always_changes() -> None:
