@@ -34,6 +34,9 @@ _PLAIN = _CONTAINERS | _LEAVES
 _RENDER = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 
 
+_SHOWN = 100  # characters of a pointer in the text of an error; ``no_key`` has it whole
+
+
 class NoKeyError(ValueError):
     """A value without canonical text, or without stored form. ``no_key`` has reason and JSON pointer.
 
@@ -61,7 +64,8 @@ class NoKeyError(ValueError):
 
     def __str__(self) -> str:
         found = self.no_key
-        return f"{found.at or '(the whole value)'}: {found.reason}{f' ({found.detail})' if found.detail else ''}"
+        at = found.at if len(found.at) <= _SHOWN else f"{found.at[:_SHOWN]}…"
+        return f"{at or '(the whole value)'}: {found.reason}{f' ({found.detail})' if found.detail else ''}"
 
 
 class LongInteger(str):

@@ -47,7 +47,14 @@ class FunctionBinder:
         bound = bind(self.signature, args, kwargs, exclude=self._exclude)
         if not self._lowered:
             return to_stored(bound)
-        return {name: to_stored(value, lower=self._lower(name)) for name, value in bound.items()}
+        return {name: self._stored(name, value) for name, value in bound.items()}
+
+    def _stored(self, name: str, value: Any) -> JSON:
+        try:
+            return to_stored(value, lower=self._lower(name))
+        except NoKeyError as error:
+            error.below(name)
+            raise
 
     def _lower(self, name: str) -> Callable[[object], object] | None:
         return lowered if name in self._lowered else None

@@ -129,6 +129,32 @@ def test_an_output_that_cannot_be_stored_is_given_back_and_marked(recorder: Reco
     assert "object" in only.warnings[0]
 
 
+def test_a_value_nested_thousands_deep_is_named_in_a_short_text(recorder: Recorder):
+    deep: Any = {}
+    for _ in range(10_000):
+        deep = {"a": deep}
+
+    @agent
+    def desk() -> Any:
+        return deep
+
+    assert desk() is deep
+    (only,) = sessions(recorder)
+    assert "too_deep" in only.warnings[0]
+    assert len(only.warnings[0]) < 300
+
+
+def test_an_argument_without_a_stored_form_is_named_by_its_parameter(recorder: Recorder):
+    @tool
+    def ship(order: Order, to: object) -> str:
+        return "shipped"
+
+    with session("desk"):
+        ship(Order("1", 2.0), object())
+        ship(Order("1", object()), "x")  # type: ignore[arg-type]
+    assert [node.call.no_key.at for node in nodes(recorder)] == ["/to", "/order/total"]
+
+
 def test_coroutines_and_gathered_tools(recorder: Recorder):
     @agent
     async def desk() -> list[Order]:
