@@ -217,3 +217,17 @@ def test_sessions_of_two_formats_with_one_id_are_two(tmp_path: Path) -> None:
     lines = [chat(user("a"), says("b"), id=trace), {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}]
     path.write_text("\n".join(json.dumps(line) for line in lines))
     assert import_paths(MemoryStore(), [path]).created == 2
+
+
+def test_different_conversations_of_one_task_and_trial_are_all_kept_and_come_again_unchanged(tmp_path: Path) -> None:
+    def run(said: str, **more: object) -> dict:
+        return {"task_id": 7, "reward": 0.0, "info": {}, "traj": [user("hi"), says(said)], **more}
+
+    path = tmp_path / "runs.json"
+    path.write_text(json.dumps([run("one"), run("two"), run("one"), run("three", trial=0), run("four", trial=1)]))
+    store = MemoryStore()
+    first = import_paths(store, [path])
+    names = {s.name: store.sessions.get(s.id).output for s in all_sessions(store)}
+    assert names == {"runs/7/0": "one", "runs/7/0/2": "two", "runs/7/0/3": "three", "runs/7/1": "four"}
+    again = import_paths(store, [path])
+    assert (first.created, again.created, again.unchanged) == (4, 0, 4)

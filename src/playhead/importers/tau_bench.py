@@ -1,12 +1,14 @@
 """tau-bench result files: a list of simulated conversations, each with its task, trial and reward."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import PurePath
 from typing import Any
 
 from playhead.core.assemble.records import RecordError, Trace
 from playhead.core.assemble.shapes import is_list, is_object
 from playhead.core.assemble.transcript import read_messages, transcript_records
+from playhead.core.canonical import render
 from playhead.core.protocol.parts import stored
 from playhead.core.values import FROM_SOURCE, JSON, Verdict
 from playhead.engine.documents import Document
@@ -16,10 +18,18 @@ NAME = "tau_bench"
 
 
 class TauBenchReader(PlainReader):
-    """Every simulation is a session, named by file, task and trial."""
+    """Every simulation is a session, named by file, task and trial.
+
+    Where a file names several different ones alike (runs put together, trials left out), the later ones are numbered.
+    """
 
     def __init__(self, *, tools: Sequence[JSON] | None = None, instance: str = "", depth: int = 200) -> None:
         self._tools, self._instance, self._depth = tools, instance, depth
+        self._known: dict[str, dict[bytes, str]] = {}  # names by what they were given to, for each name in the file
+
+    def end_of_file(self, file: str) -> Iterator[Planned]:
+        self._known.clear()
+        return iter(())
 
     def add(self, document: Document) -> Iterator[Planned]:
         run: Any = document.value
@@ -29,6 +39,7 @@ class TauBenchReader(PlainReader):
         if not is_list(run.get("traj")) or not run["traj"]:
             raise RecordError("undecodable", "no message list in traj", name)
         messages = read_messages(run["traj"], name, self._depth)
+        name = self._own(name, sha256(render(messages)).digest())
         yield Plan(runs=((
             Trace(
                 format=NAME,
@@ -44,6 +55,11 @@ class TauBenchReader(PlainReader):
             ),
             transcript_records(messages, tools=self._tools, protocol="openai_chat"),
         ),))  # fmt: skip
+
+    def _own(self, name: str, content: bytes) -> str:
+        """The name, with a number when another conversation has it already."""
+        known = self._known.setdefault(name, {})
+        return known.setdefault(content, f"{name}/{len(known) + 1}" if known else name)
 
 
 def _metadata(run: Mapping[str, Any]) -> dict[str, JSON]:
