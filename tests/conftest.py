@@ -2,6 +2,8 @@
 
 import os
 import socket
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,15 @@ def no_project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in [n for n in os.environ if n.startswith("PLAYHEAD_") and n != "PLAYHEAD_SHARED"]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_installed() -> Iterator[None]:
+    """What one test installed into frameworks is gone for the next."""
+    yield
+    installation = sys.modules.get("playhead.adapters.installation")
+    if installation is not None:
+        installation.uninstall()
 
 
 @pytest.fixture(scope="session")

@@ -163,7 +163,7 @@ def test_an_interrupt_ends_the_agent_and_exits_with_130(project: Project, way: l
     while not (project.folder / "started").exists():
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     assert process.returncode == 130
     assert project("replay", "get", "last").json["status"] == "canceled"
 

@@ -168,7 +168,7 @@ def test_a_result_whose_class_nobody_knows_is_kept_to_see_and_never_served(recor
     run()
     (node,) = nodes(recorder)
     assert node.call.mark is Mark.REPR
-    with pytest.raises(MissError, match="mark"):
+    with pytest.raises(MissError, match="cannot be made again: register it"):
         replay(recorder, run)
 
 
