@@ -179,6 +179,27 @@ def test_chat_transcripts_go_out_and_come_back_with_the_same_calls(filled: Store
     assert keys(other) == keys(filled)
 
 
+ODD_ARGUMENTS = ['{"q": ', "[" * 3000 + "]" * 3000, '{"$ne": 1}', '{"$date": "x"}', '{"n": 9007199254740993}']
+
+
+def test_odd_arguments_go_out_in_a_transcript_as_the_model_wrote_them(tmp_path: Path) -> None:
+    calls = [
+        {"id": str(n), "type": "function", "function": {"name": "f", "arguments": text}}
+        for n, text in enumerate(ODD_ARGUMENTS)
+    ]
+    results = [{"role": "tool", "tool_call_id": str(n), "content": "r"} for n in range(len(calls))]
+    talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": None, "tool_calls": calls}, *results]
+    talk.append({"role": "assistant", "content": "done"})
+    path, store = tmp_path / "a.json", MemoryStore()
+    path.write_text(json.dumps({"messages": talk}))
+    import_paths(store, [path])
+    export_openai_chat(store, find_ids(store, SessionQuery()), tmp_path / "b.jsonl")
+    written = json.loads((tmp_path / "b.jsonl").read_text())["messages"][1]["tool_calls"]
+    texts = [call["function"]["arguments"] for call in written]
+    assert texts[:2] == ODD_ARGUMENTS[:2]
+    assert [json.loads(text) for text in texts[2:]] == [json.loads(text) for text in ODD_ARGUMENTS[2:]]
+
+
 def test_imported_marks_survive_the_round_trip(filled: Store, tmp_path: Path) -> None:
     exported(filled, tmp_path / "a.jsonl")
     other = MemoryStore()

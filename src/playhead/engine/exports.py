@@ -17,6 +17,7 @@ from typing import IO, Any
 from playhead.core import codec
 from playhead.core.assemble.shapes import is_list, is_object
 from playhead.core.canonical import NoKeyError, digest
+from playhead.core.protocol.parts import as_arguments, as_text
 from playhead.core.values import JSON, Node, NodeKind, Session, Verdict
 from playhead.engine.clock import SYSTEM_CLOCK, Clock
 from playhead.engine.documents import zstd
@@ -262,10 +263,6 @@ def _result(node: Node) -> JSON:
     }
 
 
-def _text(value: JSON) -> str:
-    return value if isinstance(value, str) else codec.encode(value).decode("utf-8", "surrogatepass")
-
-
 def _to_chat(message: dict[str, Any], session_id: str, left_out: list[str]) -> JSON:
     parts: list[dict[str, Any]] = message["parts"]
     if message["role"] == "tool":
@@ -274,7 +271,7 @@ def _to_chat(message: dict[str, Any], session_id: str, left_out: list[str]) -> J
             "role": "tool",
             "tool_call_id": part.get("id"),
             "name": part.get("name"),
-            "content": _text(part.get("content")),
+            "content": as_text(part.get("content")),
         }
     strange = sorted({p["type"] for p in parts} - {"text", "tool_call"})
     if strange:
@@ -287,16 +284,10 @@ def _to_chat(message: dict[str, Any], session_id: str, left_out: list[str]) -> J
             {
                 "id": p["id"],
                 "type": "function",
-                "function": {"name": p["name"], "arguments": _arguments(p["arguments"])},
+                "function": {"name": p["name"], "arguments": as_arguments(p)},
             }
             for p in calls
         ]
     elif not texts and message["role"] != "assistant":
         chat["content"] = ""
     return chat
-
-
-def _arguments(arguments: JSON) -> str:
-    if is_object(arguments) and set(arguments) == {"$invalid"}:
-        return arguments["$invalid"]
-    return codec.encode(arguments).decode("utf-8", "surrogatepass")

@@ -22,7 +22,8 @@ from pydantic_ai.tools import DeferredToolResults, ToolDenied
 from pydantic_ai.usage import RequestUsage
 
 from playhead.adapters.pydantic_ai import codec, messages
-from playhead.core.canonical import canonical_stored
+from playhead.core.canonical import canonical_stored, parse_emitted
+from playhead.core.protocol.parts import call
 from playhead.core.values import Native, Outcome, OutcomeKind, Usage
 
 
@@ -146,6 +147,16 @@ def test_a_response_with_files_and_provider_tools_comes_back() -> None:
 
     assert [part.part_kind for part in made.parts] == ["builtin-tool-call", "builtin-tool-return", "text"]
     assert made.parts[1] == response.parts[1]
+
+
+@pytest.mark.parametrize(
+    "text", ['{"x": ', "[" * 5000 + "]" * 5000, "[1, 2]", '"x"', '{"$deep": "x"}', '{"$date": "y", "z": 1}', "{}"]
+)
+def test_arguments_of_an_import_are_asked_for_again_as_the_model_wrote_them(text: str) -> None:
+    message = {"role": "assistant", "parts": [call("look", text, "c1")]}
+    made = codec.decode_response(Outcome(kind=OutcomeKind.VALUE, value=message), "m")
+    assert messages.response_message(made)["parts"][0]["arguments"] == parse_emitted(text)
+    assert codec.encode_response(made)  # without a warning about its members
 
 
 def test_a_response_of_an_import_is_made_from_its_message() -> None:

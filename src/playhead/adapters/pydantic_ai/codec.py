@@ -21,7 +21,8 @@ from pydantic_ai import messages as m
 from pydantic_ai.tools import DeferredToolResults, ToolDenied
 
 from playhead.core.canonical import from_stored, to_stored
-from playhead.core.protocol.shape import obj
+from playhead.core.protocol.parts import as_arguments
+from playhead.core.protocol.shape import is_object, obj
 from playhead.core.values import JSON, Native, Outcome, OutcomeKind
 
 CODEC = "pydantic_ai"
@@ -206,6 +207,14 @@ def decode_response(outcome: Outcome, model: str) -> m.ModelResponse:
     return m.ModelResponse(parts=parts, model_name=model, finish_reason=known.get(reason))  # pyright: ignore[reportArgumentType]
 
 
+def _asked(part: dict[str, Any]) -> str | dict[str, Any]:
+    """Arguments as an object where they are one, else their text."""
+    arguments = part["arguments"]
+    if not is_object(arguments) or {"$invalid", "$deep"} & set(arguments):
+        return as_arguments(part)
+    return from_stored(arguments)
+
+
 def _part(part: dict[str, Any]) -> Any:
     kind = part["type"]
     if kind == "text":
@@ -213,9 +222,7 @@ def _part(part: dict[str, Any]) -> Any:
     if kind == "reasoning":
         return m.ThinkingPart(part["text"], signature=part.get("signature"))
     if kind == "tool_call" and "executor" not in part:
-        text = obj(part["arguments"]).get("$invalid")
-        args = text if isinstance(text, str) else from_stored(part["arguments"])
-        made = m.ToolCallPart(part["name"], args)
+        made = m.ToolCallPart(part["name"], _asked(part))
         return replace(made, tool_call_id=str(part["id"])) if part.get("id") else made
     if kind == "media" and part.get("data"):
         content = m.BinaryContent.from_data_uri(f"data:{part['media_type']};base64,{part['data']}")

@@ -1,12 +1,13 @@
 """A dialogue kept as one message list: each answer in it is a model call whose request is everything before it."""
 
 from collections.abc import Collection, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from playhead.core.assemble.dialogue import message_id
 from playhead.core.assemble.records import ModelFacts, Record, RecordError
 from playhead.core.assemble.spelling import token, within_depth
-from playhead.core.canonical import NoKeyError, digest
+from playhead.core.canonical import NoKeyError, digest, render
 from playhead.core.protocol.messages import detect
 from playhead.core.values import JSON, NodeKind
 
@@ -62,8 +63,8 @@ def transcript_id(messages: Sequence[JSON]) -> str:
     """What names a transcript that has no id of its own."""
     try:
         return digest(list(messages)).hex()
-    except NoKeyError as error:
-        raise RecordError("undecodable", f"the messages have no canonical form: {error}") from None
+    except NoKeyError:  # arguments that nest too deeply: their own text names them
+        return sha256(render(list(messages))).hexdigest()
 
 
 def continues(messages: Sequence[JSON], stored: Mapping[str, Any], answer: JSON) -> bool:

@@ -218,11 +218,12 @@ def as_text(content: JSON) -> str:
 
 
 def as_arguments(part: Part) -> str:
-    """The JSON text of a call's arguments; those that never parsed come back as they were."""
+    """The JSON text of a call's arguments; those that never parsed, or nest too deeply, come back as they were."""
     arguments = part["arguments"]
-    if is_object(arguments) and list(arguments) == ["$invalid"]:
-        return arguments["$invalid"]
-    return as_text(arguments)
+    if is_object(arguments) and list(arguments) in (["$invalid"], ["$deep"]):
+        (text,) = arguments.values()
+        return text
+    return render(plain(arguments)).decode()
 
 
 def as_url(part: Part) -> str:

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from playhead.core.canonical import parse_emitted
 from playhead.core.protocol.messages import detect, has_placeholders, offered_tools
+from playhead.core.protocol.parts import as_arguments, call
 
 CALL = {"city": "Oslo"}
 SHAPES: dict[str, Any] = {
@@ -237,6 +239,12 @@ def test_unparsable_arguments_are_kept_as_their_text() -> None:
     found = detect([{"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": '{"x"'}}]}])
     assert found is not None
     assert found[0]["parts"][0]["arguments"] == {"$invalid": '{"x"'}
+
+
+@pytest.mark.parametrize("text", ['{"x": ', "[" * 5000 + "]" * 5000, "[1, 2]", '{"$deep": "x"}', '{"$invalid": 1}'])
+def test_arguments_are_written_as_the_model_wrote_them(text: str) -> None:
+    part = call("look", text, "c1")
+    assert parse_emitted(as_arguments(part)) == part["arguments"]
 
 
 def test_call_ids_that_are_lists_find_their_result() -> None:
