@@ -1,8 +1,10 @@
 """The main job on real input: recorded sessions replay offline, and every change is named exactly."""
 
 import json
+import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,22 @@ def test_each_fork_names_what_was_changed(shared_data: Path, tmp_path: Path):
     assert "+You are a pirate." in prompt["first"]["diff"]
     assert argument["exactly_that_call_named"] == argument["sessions"] == 6  # two of the eight called no tool
     assert argument["first"]["what"] == "arguments"
+
+
+@pytest.fixture
+def run_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """The example in this process: its exit code and its last line."""
+
+    def runs(*words: object) -> tuple[int, dict[str, Any]]:
+        monkeypatch.setattr(sys, "argv", [str(EXAMPLE), *map(str, words), "--output", "json"])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_path(str(EXAMPLE), run_name="__main__")
+        found = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert {"sessions", "faithful", "diverged", "live_calls", "reasons"} <= set(found)
+        assert found["sessions"] == found["faithful"] + len(found["reasons"])
+        return int(str(ended.value.code)), found
+
+    return runs
 
 
 def call(id: str, tool: str, text: str) -> dict[str, Any]:
@@ -71,6 +89,10 @@ ODD = {
         says("user", "again"), says("assistant", "hello again"), says("user", "bye"), says("assistant", "bye"),
         says("user", "###STOP###"),
     ],
+    "answers that are empty": [
+        says("user", "x"), asks(call("a", "look", "{}")), gives("a", "look", "1"), says("assistant", ""),
+        says("user", "again"), {"role": "assistant", "content": None},
+    ],
     "two user messages before one answer, and an end with an answered call": [
         says("user", "one"), says("user", "two"), asks(call("z", "transfer", "{}")), gives("z", "transfer", "moved"),
     ],
@@ -99,3 +121,68 @@ def test_a_call_whose_result_was_not_recorded_is_named(tmp_path: Path):
     code, found = run(file, cwd=tmp_path)
     assert (code, found["diverged"], found["live_calls"]) == (1, 1, 0)
     assert found["reasons"][0]["where"] == "tool call 2 look"
+
+
+GOOD = [says("user", "x"), asks(call("a", "look", '{"n": 1}')), gives("a", "look", "one"), says("assistant", "done")]
+
+
+def record(task: int | None, traj: Any) -> dict[str, Any]:
+    return {"task_id": task, "trial": 0, "reward": 1.0, "info": {}, "traj": traj}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "holds no session"),
+        ("not JSON", "known format"),
+        ("[]", "known format"),
+        ("{}", "known format"),
+        ('[{"task_id": 1, "reward": 0.0}]', "known format"),
+        (json.dumps([record(1, "x")]), "known format"),
+        (json.dumps([record(1, [])]), "no message list"),
+        (json.dumps([record(1, [{"content": "no role"}])]), "no known shape"),
+        (json.dumps([record(1, [says("system", "only")])]), "nothing in it is a step"),
+        (json.dumps([record(None, GOOD)]), "without task_id"),
+    ],
+)
+def test_a_file_with_nothing_to_replay_says_why(text: str, why: str, tmp_path: Path, run_here: Callable[..., Any]):
+    file = tmp_path / "bad.json"
+    file.write_text(text)
+    code, found = run_here(file)
+    assert (code, found["sessions"]) == (2, 0)
+    assert why in json.dumps([found["error"], found["not_imported"]])
+    assert "None" not in json.dumps(found["not_imported"])
+
+
+def test_records_that_cannot_be_read_are_named_and_the_others_replayed(tmp_path: Path, run_here: Callable[..., Any]):
+    file = tmp_path / "mixed.json"
+    file.write_text(json.dumps([record(1, GOOD), {"task_id": 2}, record(3, GOOD)])[:-2])  # cut off
+    code, found = run_here(file)
+    assert (code, found["faithful"], found["diverged"]) == (1, 1, 0)
+    assert [one["where"] for one in found["not_imported"]] == [f"{file}:/1", f"{file}:/2"]
+
+
+def test_a_conversation_that_cannot_be_started_again_is_refused_with_its_reason(
+    tmp_path: Path, run_here: Callable[..., Any]
+):
+    file = tmp_path / "greeting.json"
+    file.write_text(json.dumps([record(1, [says("assistant", "Welcome!"), *GOOD]), record(2, GOOD)]))
+    code, found = run_here(file, "--fork")
+    assert (code, found["faithful"], found["reasons"][0]["fidelity"]) == (1, 1, "refused")
+    assert "what the agent was started with" in found["reasons"][0]["why"]
+
+
+@pytest.mark.parametrize("tools", ["not JSON", "[{}]", '["look"]', '[{"type": "function", "function": {}}]', None])
+def test_tool_schemas_that_are_none_are_refused(tools: str | None, tmp_path: Path, run_here: Callable[..., Any]):
+    (tmp_path / "good.json").write_text(json.dumps([record(1, GOOD)]))
+    if tools is not None:
+        (tmp_path / "tools.json").write_text(tools)
+    code, found = run_here(tmp_path / "good.json", "--tools", tmp_path / "tools.json")
+    assert code == 2
+    assert "tools.json" in found["error"]
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path, run_here: Callable[..., Any]):
+    code, found = run_here(tmp_path / "missing.json")
+    assert code == 2
+    assert "missing.json" in found["error"]

@@ -192,8 +192,18 @@ def _baseline_reasons(baseline: Session, force: bool, owner_alive: Callable[[str
         )
     elif baseline.status is SessionStatus.ABANDONED and not force:
         reasons.append(f"session {baseline.id} was abandoned before its end; --force replays what there is of it")
-    reasons += [f"session {baseline.id} cannot be replayed: {why}" for why in baseline.not_replayable]
+    reasons += [
+        f"session {baseline.id} cannot be replayed: {_NOT_REPLAYABLE.get(why, why)}" for why in baseline.not_replayable
+    ]
     return reasons
+
+
+_NOT_REPLAYABLE = {
+    "inputs": "its inputs cannot be stored",
+    "inputs_not_captured": "the recording does not show what the agent was started with (inputs_not_captured)",
+    "content_not_captured": "the messages of its model calls were not captured (content_not_captured)",
+}
+"""Reasons that are stored as a word, in words."""
 
 
 def _version_reasons(
