@@ -262,6 +262,8 @@ def policy_warnings(
         base = base_config(config)
         if isinstance(base, StaticConfig):
             schema = (schemas or {}).get(tool)
+            if not base.cases:
+                found.append(f"/tools/{tool}/cases: there are none, so every call is a miss ({base.on_miss})")
             found += [f"/tools/{tool}/cases/{i}: {why}" for i, why in _vain_cases(base, schema)]
         if isinstance(base, StaticConfig | HistoryConfig):
             found += _vain_pointers(tool, base.ignore, obj((schemas or {}).get(tool)))

@@ -220,6 +220,10 @@ def test_cases_that_no_call_reaches_are_named(cases: list[StaticCase], warned: l
     assert all("no call reaches this case" in w for w in found)
 
 
+def test_a_static_config_without_cases_is_named() -> None:
+    assert warn(static(), REFUND) == ["/tools/refund/cases: there are none, so every call is a miss (fail)"]
+
+
 @pytest.mark.parametrize(
     ("case", "words"),
     [
