@@ -75,6 +75,8 @@ def find_command(words: list[str]) -> tuple[str, Callable[..., object], list[str
         UsageError: no such command.
     """
     asked = words[1:] if words[:1] == ["help"] else words
+    if words[:1] == ["--version"]:
+        words = asked = ["version", *words[1:]]
     for name, target, _ in COMMANDS:
         parts = name.split()
         if asked[: len(parts)] == parts:

@@ -137,8 +137,9 @@ def test_a_wrong_option_of_every_command_is_refused(words: list[str], capsys: py
     assert error_of(capsys.readouterr().err)["code"] == "usage"
 
 
-def test_version_prints_the_installed_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["version", "--output", "text"]) == 0
+@pytest.mark.parametrize("word", ["version", "--version"])
+def test_version_prints_the_installed_version(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([word, "--output", "text"]) == 0
     assert capsys.readouterr().out.startswith("playhead ")
 
 
