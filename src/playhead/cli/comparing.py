@@ -123,12 +123,19 @@ def _text(found: "Comparison") -> list[Block]:
         text += [f"first difference: {first}", *lines]
         rest = found.differences[1:]
         if rest:
-            rows = [{"what": d.what, "where": d.where, "pointers": " ".join(d.pointers)} for d in rest]
-            text.append(Table(("what", "where", "pointers"), rows))
+            rows = [
+                {"what": d.what, "where": d.where, "pointers": " ".join(d.pointers), "why": _why(d.explanation)}
+                for d in rest
+            ]
+            text.append(Table(("what", "where", "pointers", "why"), rows))
     if found.output_diff and (found.divergence is None or found.divergence.what != "output"):
         text.append(f"\noutput:\n{found.output_diff}")
     text.append(Table(("measure", "baseline", "result"), _totals(found.baseline, found.result)))
     return text
+
+
+def _why(explanation: str) -> str:
+    return shown.brief(explanation.partition("\n")[0], 100)
 
 
 def _totals(a: "Totals", b: "Totals") -> list[dict[str, object]]:

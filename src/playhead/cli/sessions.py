@@ -7,7 +7,7 @@ from typing import Literal
 from playhead.cli import shown
 from playhead.cli.context import Ctx
 from playhead.cli.output import Block, Fields, Result, Table, plain
-from playhead.core.values import Node, NodeKind, Origin, Session, SessionStatus
+from playhead.core.values import Mark, Node, NodeKind, Origin, Session, SessionStatus
 from playhead.engine.clock import SYSTEM_CLOCK
 from playhead.errors import UsageError
 from playhead.store.ports import SessionQuery, Store
@@ -179,11 +179,13 @@ def _level(nodes: list[Node], rail: str) -> list[tuple[str, bool, Node]]:
 def _line(node: Node, width: int) -> str:
     parts = [node.kind.value.replace("_", " "), node.name]
     if node.call is not None:
-        parts.append(shown.brief(node.call.arguments, width))
+        unstored = node.call.arguments is None and node.call.key is None
+        parts.append("(arguments not stored)" if unstored else shown.brief(node.call.arguments, width))
     if node.model is not None:
         parts += [text for text in (node.model.requested, shown.tokens(node.model.usage)) if text]
     if node.outcome is not None:
-        parts.append(f"-> {shown.outcome(node.outcome, width)}")
+        missing = node.call is not None and node.call.mark is Mark.MISSING and node.outcome.error is None
+        parts.append(f"-> {'(result not stored)' if missing else shown.outcome(node.outcome, width)}")
     if node.status.value != "completed":
         parts.append(f"[{node.status.value}]")
     provenance = (node.call or node.model) and (node.call or node.model).provenance  # type: ignore[union-attr]

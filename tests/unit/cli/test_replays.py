@@ -13,6 +13,7 @@ from playhead.core.values import (
     LedgerRow,
     Replay,
     ReplayStatus,
+    SessionStatus,
     Verdict,
 )
 from playhead.errors import NotFoundError, UsageError
@@ -104,6 +105,13 @@ def test_a_changed_output_is_shown_as_a_diff(command: Run, store: MemoryStore) -
     text = command("session diff", "000001", "000005").text
     assert "-done" in text
     assert "+refused" in text
+
+
+def test_every_difference_says_why(command: Run, store: MemoryStore) -> None:
+    nodes = make_nodes(5, order_id="4822")
+    store.sessions.put(make_session(5, status=SessionStatus.FAILED, output="refused"), nodes)
+    text = command("session diff", "000001", "000005").text
+    assert "the baseline completed, the result failed" in text
 
 
 def test_a_replay_is_compared_with_its_baseline_under_its_own_policy(command: Run, store: MemoryStore) -> None:

@@ -2,15 +2,16 @@
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from playhead.cli.sessions import branches
-from playhead.core.values import Node, NodeKind
+from playhead.core.values import Mark, Node, NodeKind, Outcome, OutcomeKind, ToolCall
 from playhead.errors import NotFoundError, UsageError
 from playhead.store.memory import MemoryStore
 
-from .conftest import Shown, make_session, session_id
+from .conftest import Shown, make_nodes, make_session, session_id
 
 Run = Callable[..., Shown]
 
@@ -89,6 +90,16 @@ def test_tree_draws_calls_below_their_caller(command: Run) -> None:
     assert lines[1].startswith("├─ model call  chat  gpt-x")
     assert lines[2].startswith('└─ tool call  refund  {"order_id": "4821"}  -> refund issued')
     assert lines[3].startswith("   └─ tool call  ledger")
+
+
+def test_a_tree_says_what_was_not_stored_and_does_not_call_it_null(command: Run, store: MemoryStore) -> None:
+    asked, called, _ = make_nodes(5)
+    lost = ToolCall(tool="refund", arguments=None, mark=Mark.MISSING)
+    store.sessions.put(
+        make_session(5), [asked, replace(called, call=lost, outcome=Outcome(kind=OutcomeKind.VALUE, value=None))]
+    )
+    text = command("session tree", "000005").text
+    assert "refund  (arguments not stored)  -> (result not stored)" in text
 
 
 def test_a_tree_of_any_depth_is_drawn() -> None:
