@@ -241,7 +241,10 @@ class WithServer:
         self.spec, self.command = spec, command
 
     def server(self) -> MCPServerStdio:
-        return MCPServerStdio(params={"command": self.command[0], "args": list(self.command[1:])})
+        # the framework waits five seconds for an answer by default, which a loaded machine may need to start a server
+        return MCPServerStdio(
+            params={"command": self.command[0], "args": list(self.command[1:])}, client_session_timeout_seconds=60
+        )
 
 
 class _signals:  # noqa: N801 - a block
