@@ -35,6 +35,7 @@ _ADAPTERS = (
     _Adapter("langchain_core.tools.base", "playhead.adapters.langgraph"),
     _Adapter("langchain_core.language_models.chat_models", "playhead.adapters.langgraph"),
     _Adapter("langgraph.pregel", "playhead.adapters.langgraph"),
+    _Adapter("mcp", "playhead.adapters.mcp", sign="ClientSession"),
 )
 
 

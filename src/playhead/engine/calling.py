@@ -1,0 +1,191 @@
+"""A function of a framework behind the seam: asked first, told after, in both colours.
+
+What adapters of frameworks with one choke point share. They give the call as the framework shows it and say how an
+outcome reads there (`Shape`); recording, refusing and serving are here.
+"""
+
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from importlib import metadata
+from typing import Any, cast
+
+from playhead.core.values import JSON, Outcome, OutcomeKind
+from playhead.engine.context import current, refuse_outside
+from playhead.engine.failures import rebuild
+from playhead.engine.gating import broken
+from playhead.engine.steps import ToolStep
+from playhead.errors import RecordingError, ReplayedToolError, ReplayStop
+
+
+class Shape:
+    """How the results of one framework read. Subclasses change what is different there."""
+
+    def outcome(self, result: Any) -> Outcome | None:
+        """What came of a live call that returned; None: the value is ``result`` itself."""
+        return None
+
+    def value(self, outcome: Outcome) -> Any:
+        """What the framework is given for a recorded or written value."""
+        from playhead.engine.seam import value_of
+
+        return value_of(outcome)
+
+    def refusal(self, outcome: Outcome) -> Any:
+        """What the framework is given for an error that the model reads; raises where it has no such thing."""
+        text = outcome.value if isinstance(outcome.value, str) else repr(outcome.value)
+        if outcome.error is not None:
+            raise rebuild(outcome.error)
+        raise ReplayedToolError(text, original_class="ToolError")
+
+    def give(self, step: ToolStep, outcome: Outcome) -> Any:
+        """Gives the answer of a replay as the framework's tool would: returns it, or raises it."""
+        match outcome.kind:
+            case OutcomeKind.VALUE:
+                return self.value(outcome)
+            case OutcomeKind.ERROR if outcome.error is not None:
+                raise rebuild(outcome.error)
+            case OutcomeKind.INTERRUPT:
+                problem = RecordingError(f"the recorded call of {step.tool!r} paused for a person")
+                raise step.active.replay.stop(problem) if step.active.replay else ReplayStop(problem)
+            case _:
+                return self.refusal(outcome)
+
+
+PLAIN = Shape()
+
+
+def opened(
+    tool: str, arguments: Any, *, call_id: str | None = None, note: dict[str, JSON] | None = None
+) -> ToolStep | None:
+    """The step of a call, None when it is not ours to record. Mistakes of ours stop a replay and nothing else.
+
+    Raises:
+        ReplayStop: in a replay, when it is not clear what answers.
+    """
+    active = current()
+    if active is None:
+        refuse_outside(tool)
+        return None
+    step: Any = None
+    with guarded(active, f"opening tool call {tool!r}"):
+        step = active.tool_call(tool, arguments=arguments, call_id=call_id)
+        if note and isinstance(step, ToolStep):
+            step.note(**note)
+    return step if isinstance(step, ToolStep) else None
+
+
+@contextmanager
+def guarded(active: Any, doing: str) -> Generator[None]:
+    """Around lines of ours: what goes wrong is counted, and stops a replay.
+
+    Raises:
+        ReplayStop: in a replay.
+    """
+    try:
+        yield
+    except Exception as error:
+        if active.replay is not None:
+            raise broken(active.replay, error, doing) from error
+        active.recorder.count("errors", error)
+
+
+def told(step: ToolStep, result: Any, shape: Shape = PLAIN) -> None:
+    """Ends a step with what the live tool returned. Never raises: the tool's result stands."""
+    try:
+        outcome = shape.outcome(result)
+        if outcome is None:
+            step.returned(result)
+        else:
+            step.observe(outcome)
+    except Exception as error:  # noqa: BLE001 - the tool's result stands, whatever happens here
+        step.active.recorder.count("errors", error)
+        step.cancel(error)
+
+
+def called(step: ToolStep | None, live: Callable[[], Any], shape: Shape = PLAIN) -> Any:
+    """Runs a call: what answers it, else ``live``."""
+    if step is None:
+        return live()
+    answer = step.decide()
+    if answer is not None:
+        step.observe(answer)
+        return shape.give(step, answer)
+    try:
+        with step.inside():
+            result = live()
+    except BaseException as error:
+        step.fail(error)
+        raise
+    told(step, result, shape)
+    return result
+
+
+async def called_async(step: ToolStep | None, live: Callable[[], Awaitable[Any]], shape: Shape = PLAIN) -> Any:
+    """`called`, for asyncio."""
+    if step is None:
+        return await live()
+    answer = await step.decide_async()
+    if answer is not None:
+        step.observe(answer)
+        return shape.give(step, answer)
+    try:
+        with step.inside():
+            result = await live()
+    except BaseException as error:
+        step.fail(error)
+        raise
+    told(step, result, shape)
+    return result
+
+
+def require(package: str, page: str, **hooks: Any) -> None:
+    """Refuses to wrap a framework that lacks a hook. ``hooks``: a name (``__`` for a dot) with what was found there.
+
+    Raises:
+        RecordingError: a hook is not there, so nothing would be recorded.
+    """
+    missing = [name.replace("__", ".") for name, found in hooks.items() if not found]
+    if missing:
+        raise RecordingError(
+            f"{package} {_version(package)} has no {', '.join(missing)}: its calls would not be recorded",
+            hint=f"use a version that docs/{page} names, or a newer playhead",
+        )
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "(unknown version)"
+
+
+def _attributes(owner: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", vars(owner))
+
+
+class Patches:
+    """Methods replaced on classes and modules, put back in the order in which they were."""
+
+    def __init__(self) -> None:
+        self._made: list[tuple[Any, str, Any, Any]] = []
+        self.active = True
+
+    def __bool__(self) -> bool:
+        return bool(self._made)
+
+    def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        """Puts ``make(original)`` in the place of a method."""
+        held = _attributes(owner)
+        original = held[name]
+        made = make(original)
+        setattr(owner, name, made)
+        self._made.append((owner, name, original, made))
+
+    def undo(self) -> None:
+        """Where somebody else wrapped on top, our wrapper stays in the middle; it looks at ``active``."""
+        self.active = False
+        for owner, name, original, made in reversed(self._made):
+            held = _attributes(owner)
+            if held.get(name) is made:
+                setattr(owner, name, original)
+        self._made.clear()

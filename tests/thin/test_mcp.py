@@ -1,0 +1,223 @@
+"""MCP client sessions against a server that talks over stdio and writes down what reaches it."""
+
+import asyncio
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+mcp = pytest.importorskip("mcp", reason="framework not installed")
+
+from mcp import ClientSession, StdioServerParameters  # noqa: E402
+from mcp.client.stdio import stdio_client  # noqa: E402
+
+from playhead.adapters import mcp as adapter  # noqa: E402
+from playhead.core.values import NodeKind, OutcomeKind, ReplayStatus  # noqa: E402
+from playhead.errors import RecordingError  # noqa: E402
+from playhead.testing.conformance.bench import Bench  # noqa: E402
+
+_SERVER = """
+    import json, sys
+
+    SCHEMA = {"type": "object", "properties": {"item": {"type": "string"}}}
+
+    def note(what):
+        with open(sys.argv[1], "a") as log:
+            log.write(what + chr(10))
+
+    def called(name, arguments):
+        note(name)
+        item = arguments.get("item")
+        if item == "none":
+            return {"content": [{"type": "text", "text": "no such item"}], "isError": True}
+        if name == "stock":
+            return {"content": [{"type": "text", "text": "3 of " + item}], "structuredContent": {"left": 3}}
+        with open(sys.argv[1]) as log:
+            seen = log.read().count("price")
+        return {"content": [{"type": "text", "text": item + " costs " + str(seen)}]}
+
+    def answer(method, params):
+        if method == "initialize":
+            about = {"tools": {}, "resources": {}, "prompts": {}}
+            info = {"name": "shop", "version": "1"}
+            return {"protocolVersion": params["protocolVersion"], "capabilities": about, "serverInfo": info}
+        if method == "tools/list":
+            return {"tools": [{"name": n, "description": n, "inputSchema": SCHEMA} for n in ("price", "stock")]}
+        if method == "tools/call":
+            return called(params["name"], params.get("arguments") or {})
+        if method == "resources/read":
+            note("read")
+            return {"contents": [{"uri": params["uri"], "text": "open 9 to 5"}]}
+        if method == "prompts/get":
+            note("prompt")
+            said = {"type": "text", "text": "greet " + params["arguments"]["who"]}
+            return {"messages": [{"role": "user", "content": said}]}
+        return {} if method == "ping" else None
+
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "id" not in message:
+            continue
+        result = answer(message["method"], message.get("params") or {})
+        body = {"error": {"code": -32601, "message": "no such method"}} if result is None else {"result": result}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **body}), flush=True)
+"""
+
+_Asking = Callable[[ClientSession], Any]
+
+
+class Shop:
+    """The server, what has reached it, and runs of agents that ask it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.script = folder / "server.py"
+        self.script.write_text(textwrap.dedent(_SERVER))
+        self.log = folder / "log"
+        self.log.touch()
+
+    @property
+    def reached(self) -> list[str]:
+        found = self.log.read_text().split()
+        self.log.write_text("")
+        return found
+
+    def runs(self, ask: _Asking) -> Callable[..., Any]:
+        def run(prompt: str) -> Any:
+            return asyncio.run(self._run(ask))
+
+        return run
+
+    async def _run(self, ask: _Asking) -> Any:
+        server = StdioServerParameters(command=sys.executable, args=[str(self.script), str(self.log)])
+        async with stdio_client(server) as (reading, writing), ClientSession(reading, writing) as session:
+            await session.initialize()
+            return await ask(session)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    adapter.install()
+    yield Shop(tmp_path)
+    adapter.uninstall()
+
+
+def dumped(result: Any) -> Any:
+    return result.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+async def everything(session: ClientSession) -> list[Any]:
+    await session.list_tools()
+    results: list[Any] = [await session.call_tool("price", {"item": item}) for item in ("tea", "none", "tea")]
+    results.append(await session.call_tool("stock", {"item": "tea"}))
+    results.append(await session.read_resource("shop://hours"))  # type: ignore[arg-type]
+    results.append(await session.get_prompt("greeting", {"who": "Ada"}))
+    return [dumped(result) for result in results]
+
+
+INPUTS = {"prompt": "go"}
+
+
+def test_results_of_every_kind_are_recorded_and_served_without_reaching_the_server(shop: Shop, bench: Bench) -> None:
+    baseline = bench.record(shop.runs(everything), INPUTS)
+    assert baseline.error is None
+    assert shop.reached == ["price", "price", "price", "stock", "read", "prompt"]
+    assert [(c.name, c.outcome.kind, c.outcome.value) for c in baseline.calls[:4] if c.outcome] == [
+        ("price", OutcomeKind.VALUE, "tea costs 1"),
+        ("price", OutcomeKind.RESULT_ERROR, "no such item"),
+        ("price", OutcomeKind.VALUE, "tea costs 3"),
+        ("stock", OutcomeKind.VALUE, {"left": 3}),
+    ]
+    assert [c.name for c in baseline.calls[4:]] == ["resources/read", "prompts/get"]
+    assert baseline.calls[0].attributes["bare_tool"] == "price"
+    spans = [n.name for n in baseline.nodes if n.kind is NodeKind.SPAN]
+    assert spans[0] == "mcp initialize"
+    assert "mcp list_tools" in spans
+    for _ in range(2):
+        result = bench.replay(baseline, shop.runs(everything))
+        assert result.faithful, result.message
+        assert result.by == ["served"] * 6
+        assert result.output == baseline.session.output
+        assert shop.reached == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ({"result": "cheap"}, {"content": [{"type": "text", "text": "cheap"}], "isError": False}),
+        ({"result": {"pence": 7}}, {"structuredContent": {"pence": 7}, "isError": False}),
+        ({"result": [{"type": "text", "text": "a block"}]}, {"content": [{"type": "text", "text": "a block"}]}),
+        ({"result": None}, {"content": [{"type": "text", "text": "null"}]}),
+    ],
+)
+def test_values_that_no_server_wrote_become_results(shop: Shop, bench: Bench, answer: Any, expected: Any) -> None:
+    async def ask(session: ClientSession) -> Any:
+        return dumped(await session.call_tool("price", {"item": "tea"}))
+
+    baseline = bench.record(shop.runs(ask), INPUTS)
+    policy = {"default": {"type": "static", "cases": [{"match": {}, "match_mode": "subset", **answer}]}}
+    result = bench.replay(baseline, shop.runs(ask), tool_policy=policy)
+    assert result.replay.status is ReplayStatus.COMPLETED, result.message
+    assert isinstance(result.output, dict)
+    assert {name: result.output[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("on_miss", ["fail", "error_result", "passthrough"])
+def test_a_call_that_was_not_recorded_is_decided_by_the_policy(shop: Shop, bench: Bench, on_miss: str) -> None:
+    items = ["tea", "tea"]
+
+    async def ask(session: ClientSession) -> Any:
+        return [dumped(await session.call_tool("price", {"item": item})) for item in items]
+
+    baseline = bench.record(shop.runs(ask), INPUTS)
+    assert shop.reached == ["price", "price"]
+    items[1] = "coffee"
+    policy = {"default": {"type": "history", "on_miss": on_miss}}
+    result = bench.replay(baseline, shop.runs(ask), tool_policy=policy)
+    assert result.by[:2] == ["served", "missed"]
+    assert shop.reached == (["price"] if on_miss == "passthrough" else [])
+    if on_miss == "fail":
+        assert result.replay.status is ReplayStatus.FAILED
+        assert "coffee" in result.message
+    else:
+        assert result.replay.status is ReplayStatus.COMPLETED, result.message
+        assert isinstance(result.output, list)
+        assert result.output[1]["isError"] is (on_miss == "error_result")
+
+
+def test_a_failure_of_the_protocol_is_recorded_and_raised_again(shop: Shop, bench: Bench) -> None:
+    async def ask(session: ClientSession) -> Any:
+        try:
+            await session.call_tool("price", {"item": 7})  # the server stumbles over a number
+        except Exception as error:
+            return str(error)
+
+    shop.script.write_text(shop.script.read_text().replace("note(name)", "note(name); sys.exit(1)"))
+    baseline = bench.record(shop.runs(ask), INPUTS)
+    (call,) = baseline.calls
+    assert call.outcome is not None
+    assert call.outcome.kind is OutcomeKind.ERROR
+    shop.log.write_text("")
+    result = bench.replay(baseline, shop.runs(ask))
+    assert result.output == baseline.session.output
+    assert shop.reached == []
+
+
+def test_a_version_without_the_hook_is_refused_when_it_is_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(ClientSession, "call_tool")
+    with pytest.raises(RecordingError, match=r"mcp .* has no ClientSession\.call_tool"):
+        adapter.install()
+    assert not adapter.is_installed()
+
+
+def test_installing_twice_wraps_once_and_is_undone() -> None:
+    before = {name: vars(ClientSession)[name] for name in ("call_tool", "list_tools", "initialize")}
+    adapter.install()
+    once = ClientSession.call_tool
+    adapter.install()
+    assert ClientSession.call_tool is once
+    assert once.__wrapped__ is before["call_tool"]  # type: ignore[attr-defined]
+    adapter.uninstall()
+    assert {name: vars(ClientSession)[name] for name in before} == before
