@@ -83,6 +83,7 @@ class ActiveSession(Track):
         self.effective_system_prompt: JSON = None
         self.runs: list[Any] = []  # last message of each finished framework run, to know a next turn
         self.run_count = 0
+        self.calls_seen = {NodeKind.MODEL_CALL: 0, NodeKind.TOOL_CALL: 0}  # opened so far, for checks that any were
         self.adoptable = False  # opened by a replay: the agent's own boundary becomes this session
         self._conversations: dict[Step | None, Conversations] = {}
 
@@ -126,6 +127,7 @@ class ActiveSession(Track):
             seq = slot.seq if attempt == 1 else 0
             call_id = slot.call_id
         step = ToolStep(self, parent, tool, seq or self.next_seq(), arguments, slot, attempt, call_id)
+        self.calls_seen[NodeKind.TOOL_CALL] += 1
         self.recorder.push(step)
         return step
 
@@ -161,6 +163,7 @@ class ActiveSession(Track):
         if self.slots.undecided:
             self.settle(cells, scope)
         step = ModelStep(self, parent, name, self.next_seq(), request, cells, tools, conversation)
+        self.calls_seen[NodeKind.MODEL_CALL] += 1
         if attributes:
             step.note(**attributes)
         self.recorder.push(step)
