@@ -51,7 +51,7 @@ def _problem(fact: Fact) -> str | None:
         return f"{fact.value!r} is no number"
     if fact.kind == "date" and parse_day(str(fact.value)) is None:
         return f"{fact.value!r} is no date; write 2024-05-20"
-    if fact.kind in ("id", "text") and not _plain_text(str(fact.value)):
+    if fact.kind in ("id", "text") and not plain_text(str(fact.value)):
         return f"{fact.value!r} has nothing to look for"
     if fact.kind == "pattern":
         try:
@@ -140,7 +140,7 @@ def _fits_any_year(said: Said, wanted: date) -> bool:
 
 
 def _id(fact: Fact, text: str) -> Found:
-    wanted = re.sub(r"[-_\s]", "", _plain_text(str(fact.value)).lstrip("#"))
+    wanted = re.sub(r"[-_\s]", "", plain_text(str(fact.value)).lstrip("#"))
     pieces = re.findall(r"\d+|[^\W\d_]+|.", wanted)
     shape = r"[-_ ]?".join(re.escape(piece) for piece in pieces)
     whole = r"(?<![^\W_])(?<![^\W_][-_]){}(?![-_]?[^\W_])"
@@ -161,10 +161,11 @@ _DROPPED = re.compile(r"[\s,./\-_*^\"'`´‘’“”„«»]")
 
 
 def _text(fact: Fact, text: str) -> Found:
-    return _result(_plain_text(str(fact.value)) in _plain_text(text), ())
+    return _result(plain_text(str(fact.value)) in plain_text(text), ())
 
 
-def _plain_text(text: str) -> str:
+def plain_text(text: str) -> str:
+    """The text as kind ``text`` compares it: without case, spaces, quotes and marks between words."""
     return _DROPPED.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
