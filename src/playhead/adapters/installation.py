@@ -36,6 +36,8 @@ _ADAPTERS = (
     _Adapter("langchain_core.language_models.chat_models", "playhead.adapters.langgraph"),
     _Adapter("langgraph.pregel", "playhead.adapters.langgraph"),
     _Adapter("mcp", "playhead.adapters.mcp", sign="ClientSession"),
+    _Adapter("google.genai", "playhead.adapters.google_genai", sign="Client"),
+    _Adapter("litellm", "playhead.adapters.litellm", sign="acompletion"),
 )
 
 

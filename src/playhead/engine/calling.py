@@ -4,15 +4,19 @@ What adapters of frameworks with one choke point share. They give the call as th
 outcome reads there (`Shape`); recording, refusing and serving are here.
 """
 
+import functools
+import inspect
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from importlib import metadata
 from typing import Any, cast
 
 from playhead.core.values import JSON, Outcome, OutcomeKind
+from playhead.engine.binding import FunctionBinder
 from playhead.engine.context import current, refuse_outside
 from playhead.engine.failures import rebuild
 from playhead.engine.gating import broken
+from playhead.engine.snapshot import freeze_bound, freeze_emitted
 from playhead.engine.steps import ToolStep
 from playhead.errors import RecordingError, ReplayedToolError, ReplayStop
 
@@ -59,6 +63,9 @@ def opened(
 ) -> ToolStep | None:
     """The step of a call, None when it is not ours to record. Mistakes of ours stop a replay and nothing else.
 
+    Args:
+        arguments: as emitted or as seen, text or plain data; a function that gives a snapshot where that is costly.
+
     Raises:
         ReplayStop: in a replay, when it is not clear what answers.
     """
@@ -68,7 +75,8 @@ def opened(
         return None
     step: Any = None
     with guarded(active, f"opening tool call {tool!r}"):
-        step = active.tool_call(tool, arguments=arguments, call_id=call_id)
+        snapshot: Any = arguments() if callable(arguments) else freeze_emitted(arguments)
+        step = active.open_tool(tool, snapshot, call_id=call_id)
         if note and isinstance(step, ToolStep):
             step.note(**note)
     return step if isinstance(step, ToolStep) else None
@@ -189,3 +197,25 @@ class Patches:
             if held.get(name) is made:
                 setattr(owner, name, original)
         self._made.clear()
+
+
+def gated(function: Callable[..., Any], name: str, shape: Shape = PLAIN) -> Callable[..., Any]:
+    """A function of the user that a framework calls by itself, behind the seam; plain or a coroutine function."""
+    binder = FunctionBinder(function)
+
+    def step_of(args: Any, kwargs: Any) -> ToolStep | None:
+        return opened(name, lambda: freeze_bound(binder, args, kwargs))
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def gated_async(*args: Any, **kwargs: Any) -> Any:
+            return await called_async(step_of(args, kwargs), lambda: function(*args, **kwargs), shape)
+
+        return gated_async
+
+    @functools.wraps(function)
+    def gated_plain(*args: Any, **kwargs: Any) -> Any:
+        return called(step_of(args, kwargs), lambda: function(*args, **kwargs), shape)
+
+    return gated_plain

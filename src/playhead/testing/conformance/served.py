@@ -1,0 +1,84 @@
+"""Scenarios for frameworks that ask their model over HTTP: the scripted model of a `Spec` on a loopback server.
+
+Subclass `ServedHarness`, give ``form`` and ``make``, and the ways to run what it makes.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from playhead.core.protocol.providers import FORMS, place_of
+from playhead.testing.conformance.harness import AdapterHarness, Spec
+from playhead.testing.servers import Call, ModelServer, Reply
+
+
+@dataclass(slots=True)
+class Served:
+    """An agent of the framework and the server that is its model."""
+
+    spec: Spec
+    server: ModelServer
+    agent: Any = None
+    usage: Mapping[str, Any] | None = None
+    kept: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class ServedHarness(AdapterHarness):
+    """A harness whose agents have their model on a server each. Close it at the end."""
+
+    form = "openai_chat"
+    other_model = "other"
+
+    def __init__(self) -> None:
+        self.made: list[Served] = []
+
+    def close(self) -> None:
+        for one in self.made:
+            one.server.stop()
+
+    @abstractmethod
+    def make(self, spec: Spec, url: str, served: Served) -> Any:
+        """The framework's agent, asking the model at ``url``."""
+
+    def build(self, spec: Spec) -> Served:
+        served = Served(spec, ModelServer(lambda step, body: self.plan(served, body)))
+        served.server.start()
+        self.made.append(served)
+        url = served.server.openai_url if self.form.startswith("openai") else served.server.url
+        served.agent = self.make(spec, url, served)
+        return served
+
+    def requests(self, agent: Served) -> list[bytes]:
+        """What the agent's own model was asked; another model may stand on the same server."""
+        return [r.raw for r in agent.server.model_requests if self._model(r.path, r.body) == agent.spec.model]
+
+    def _model(self, path: str, body: Any) -> str:
+        place = place_of(path.partition("?")[0])
+        return str((place.model if place is not None else None) or body.get("model"))
+
+    def plan(self, served: Served, body: dict[str, Any]) -> Reply:
+        """Plays the turns of the spec, as far as the request shows that they were played, then says what it saw."""
+        spec = served.spec
+        results = self.results(body)
+        turn, left = 0, len(results)
+        while left > 0 and turn < len(spec.turns):
+            left -= len(spec.turns[turn])
+            turn += 1
+        if turn < len(spec.turns):
+            calls = [
+                Call(c.tool, c.arguments if c.arguments is not None else {}, c.id or f"made-{turn}-{n}")
+                for n, c in enumerate(spec.turns[turn])
+            ]
+            return Reply(calls=calls, model=spec.model, usage=served.usage)
+        return self.last(served, spec.says(results) if spec.says else f"saw {results}")
+
+    def last(self, served: Served, text: str) -> Reply:
+        """The answer that ends a run."""
+        return Reply(text, model=served.spec.model, usage=served.usage)
+
+    def results(self, body: dict[str, Any]) -> list[Any]:
+        """The results of tools since the last thing that a user said, in order."""
+        messages = FORMS[self.form].read_request(body).messages
+        start = max((n for n, m in enumerate(messages) if m["role"] == "user"), default=0)
+        return [p["content"] for m in messages[start:] for p in m["parts"] if p["type"] == "tool_result"]
