@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from playhead.core.policy import HistoryModel, ModelPolicy, ReplayOverride, ToolPolicy
+from playhead.core.totals import BUCKETS
 from playhead.core.values import JSON
 from playhead.engine.recorder import Recorder
 from playhead.testing.conformance.bench import Bench, NotApplicable, Recorded, Replayed
@@ -57,6 +58,13 @@ class AdapterHarness(ABC):
     name: str
     entries: Sequence[Entry] = ("sync", "async")
     other_model: str = ""  # a model that the framework can make from its name, without a network
+    models: bool = True  # whether the adapter sees model calls
+    settings: bool = True  # whether an agent has settings of its model
+    pauses: bool = True  # whether a run ends to ask a person, and goes on in another
+    buckets: Sequence[str] = BUCKETS  # of usage, which a model of the framework reports
+    rounds: int = 20  # how often is repeated what luck could hide; fewer where a run is dear
+    many: int = 10  # sessions side by side
+    reasons: Mapping[str, str] = {}  # noqa: RUF012 - why scenarios cannot pass, by id
 
     @abstractmethod
     def build(self, spec: Spec) -> Any:
@@ -74,9 +82,25 @@ class AdapterHarness(ABC):
     def requests(self, agent: Any) -> list[bytes]:
         """What the agent's scripted model was asked so far, each request as bytes."""
 
+    def identity(self, tool: str) -> str:
+        """The name under which a model, and so a policy, knows a tool."""
+        return tool
+
+    def shown(self, value: Any) -> Any:
+        """What a recording holds of a tool's value: the value itself, unless a tool can only give text."""
+        return value
+
     def history(self, agent: Any) -> Any:
         """The messages of the agent's last run, for its next turn."""
         raise NotApplicable("no message history")
+
+    async def conversation(self, agent: Any, prompts: Sequence[str]) -> str:
+        """One run after the other, each from the messages of the one before; gives the last one's text."""
+        said, history = "", None
+        for prompt in prompts:
+            said = await self.run(agent, prompt, history=history)
+            history = self.history(agent)
+        return said
 
     def activate(self) -> None:
         """Turns on the global form of the adapter, where it has one. Doing it twice changes nothing."""
@@ -101,6 +125,26 @@ class AdapterHarness(ABC):
     async def run_with_approval(self, agent: Any, prompt: str, answer: Callable[[str], bool]) -> str:
         """Runs an agent, asks ``answer`` (by tool name) at each pause, goes on with what it says."""
         raise NotApplicable("no approvals")
+
+    def handoff(self, spec: Spec, to: Any) -> Any:
+        """An agent that hands over to another one at its first turn, instead of playing its own."""
+        raise NotApplicable("no handoffs")
+
+    def timed_tool(self, body: Callable[..., Any], seconds: float) -> Callable[..., Any]:
+        """An async tool that the framework gives up after a while."""
+        raise NotApplicable("no timeouts of tools")
+
+    def retrying(self, spec: Spec, times: int) -> Any:
+        """An agent whose framework runs a tool that raised again, up to so many times in all."""
+        raise NotApplicable("no retries of tools by the framework")
+
+    def deferred_tool(self, name: str) -> Callable[..., Any]:
+        """A tool (of one text parameter ``q``) that runs elsewhere: a run ends to wait for its result."""
+        raise NotApplicable("no deferred tools")
+
+    async def run_deferred(self, agent: Any, prompt: str, result: Callable[[str], Any]) -> str:
+        """Runs an agent, gets ``result`` (by tool name) at each pause for a deferred tool, goes on with it."""
+        raise NotApplicable("no deferred tools")
 
     def structured(self, spec: Spec) -> Any:
         """An agent whose answer comes through the framework's output tool."""
@@ -138,6 +182,14 @@ class Lab:
         """Called by live tools; gives how many calls ran live so far."""
         self.live.append(what)
         return len(self.live)
+
+    def tool(self, name: str) -> str:
+        """The identity of a tool in this framework."""
+        return self.harness.identity(name)
+
+    def shown(self, *values: Any) -> list[Any]:
+        """What a recording holds of tools' values."""
+        return [self.harness.shown(value) for value in values]
 
     def runner(self, make: Callable[[], Any], entry: Entry = "async") -> Callable[..., str]:
         """A callable that builds the agent anew and runs it, as a fresh process would."""

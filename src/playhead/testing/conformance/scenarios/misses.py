@@ -73,7 +73,7 @@ def passthrough(lab: Lab) -> None:
     baseline = lab.record(run)
     words[1] = "changed"
     result = lab.replay(baseline, run, policy={"default": {"type": "history", "on_miss": "passthrough"}})
-    assert lab.live == ["changed"]
+    assert lab.live == ["changed"], lab.live
     assert result.replay.status is ReplayStatus.COMPLETED, result.message
     assert [(row.by, "live" in row.marks) for row in result.rows[:2]] == [("served", False), ("missed", True)]
 
@@ -90,7 +90,7 @@ def static(lab: Lab) -> None:
     ]
     policy = {
         "default": {"type": "history"},
-        "tools": {"search": {"type": "static", "cases": cases, "on_miss": "error_result"}},
+        "tools": {lab.tool("search"): {"type": "static", "cases": cases, "on_miss": "error_result"}},
     }
     result = lab.replay(baseline, run, policy=policy)
     assert lab.live == [], "the live tool was entered"
@@ -125,12 +125,14 @@ def generated(lab: Lab) -> None:
     run = lab.runner(searching(lab, ["a"]))
     baseline = lab.record(run)
     writer = Written("made up")
-    result = lab.replay(baseline, run, policy={"tools": {"search": {"type": "llm", "model": "x:y"}}}, writer=writer)
+    result = lab.replay(
+        baseline, run, policy={"tools": {lab.tool("search"): {"type": "llm", "model": "x:y"}}}, writer=writer
+    )
     assert lab.live == [], "the live tool was entered"
     assert result.by == ["generated"]
     assert "made up" in str(result.session.output)
     (asked,) = writer.asked
-    assert (asked.tool, asked.arguments) == ("search", {"q": "a"})
+    assert (asked.tool, asked.arguments) == (lab.tool("search"), {"q": "a"})
     assert "q" in str(asked.parameters)
 
 
@@ -151,7 +153,9 @@ def injected(lab: Lab) -> None:
     run = lab.runner(searching(lab, ["a", "b"]))
     baseline = lab.record(run)
     for kind, expected in INJECTED.items():
-        policy = {"tools": {"search": {"type": "inject", "kind": kind, "nth": 1, "then": {"type": "history"}}}}
+        policy = {
+            "tools": {lab.tool("search"): {"type": "inject", "kind": kind, "nth": 1, "then": {"type": "history"}}}
+        }
         result = lab.replay(baseline, run, policy=policy)
         assert lab.live == [], "the live tool was entered"
         first = result.calls[0].outcome

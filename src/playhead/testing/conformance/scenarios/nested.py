@@ -32,7 +32,7 @@ def outer_served(lab: Lab) -> None:
     """A served tool covers what its agent did: nothing below happens, nothing is left over."""
     run = lab.runner(family(lab))
     baseline, result = lab.unchanged(run)
-    assert [n.name for n in baseline.calls] == ["ask", "lookup"]
+    assert [n.name for n in baseline.calls] == [lab.tool("ask"), lab.tool("lookup")]
     assert [n.name for n in baseline.nodes if n.kind is NodeKind.AGENT_CALL] == ["child"]
     assert result.by == ["served"]
     assert len(result.model_calls) == 2, "the inner agent ran"
@@ -43,10 +43,12 @@ def inner_served(lab: Lab) -> None:
     """The outer tool live, the calls inside served: faithful, and nothing live but the outer body."""
     run = lab.runner(family(lab))
     baseline = lab.record(run)
-    policy = {"default": {"type": "history"}, "tools": {"ask": {"type": "passthrough"}}}
+    policy = {"default": {"type": "history"}, "tools": {lab.tool("ask"): {"type": "passthrough"}}}
     result = lab.replay(baseline, run, policy=policy)
     lab.check_faithful(baseline, result)
-    assert [(row.tool, row.by) for row in result.rows] == [("ask", "live"), ("lookup", "served")]
+    assert [(row.tool, row.by) for row in result.rows] == [
+        (lab.tool("ask"), "live"), (lab.tool("lookup"), "served"),
+    ]  # fmt: skip
     assert "decided inside" in result.rows[0].marks
 
 
@@ -55,7 +57,7 @@ def same_key_inside(lab: Lab) -> None:
     """The same call outside, inside and outside again: serving the inside does not shift the others."""
     run = lab.runner(family(lab, outside=True))
     baseline, _ = lab.unchanged(run)
-    values = [n.outcome.value for n in baseline.calls if n.outcome and n.name == "lookup"]
+    values = [n.outcome.value for n in baseline.calls if n.outcome and n.name == lab.tool("lookup")]
     assert values == ["fact 1", "fact 2", "fact 3"]
 
 
@@ -64,8 +66,8 @@ def two_at_once(lab: Lab) -> None:
     """Two agents inside tools, side by side, that ask the same."""
     run = lab.runner(family(lab, twice=True))
     baseline = lab.record(run)
-    policy = {"default": {"type": "history"}, "tools": {"ask": {"type": "passthrough"}}}
-    for _ in range(3):
+    policy = {"default": {"type": "history"}, "tools": {lab.tool("ask"): {"type": "passthrough"}}}
+    for _ in range(min(3, lab.harness.rounds)):
         lab.check_faithful(baseline, lab.replay(baseline, run))
         lab.check_faithful(baseline, lab.replay(baseline, run, policy=policy))
 
@@ -142,15 +144,19 @@ def approving(lab: Lab, answers: list[bool]) -> Any:
     return run
 
 
+def _pause(lab: Lab) -> list[OutcomeKind]:
+    """The attempt that asks a person, where asking ends the run."""
+    return [OutcomeKind.INTERRUPT] if lab.harness.pauses else []
+
+
 @scenario("S20-granted")
 def granted(lab: Lab) -> None:
     """A person agrees: a pause, then the call; both are served again."""
     run = approving(lab, [True])
     baseline = lab.record(run)
     assert lab.live == ["/tmp/x"]
-    assert [(n.call.attempt, n.outcome.kind) for n in baseline.calls if n.call and n.outcome] == [
-        (1, OutcomeKind.INTERRUPT), (2, OutcomeKind.VALUE),
-    ]  # fmt: skip
+    assert [n.outcome.kind for n in baseline.calls if n.outcome] == [*_pause(lab), OutcomeKind.VALUE]
+    assert [n.call.attempt for n in baseline.calls if n.call] == list(range(1, len(baseline.calls) + 1))
     lab.check_faithful(baseline, lab.replay(baseline, run))
 
 
@@ -160,7 +166,7 @@ def denied(lab: Lab) -> None:
     run = approving(lab, [False])
     baseline = lab.record(run)
     assert lab.live == []
-    assert [n.outcome.kind for n in baseline.calls if n.outcome] == [OutcomeKind.INTERRUPT, OutcomeKind.RESULT_ERROR]
+    assert [n.outcome.kind for n in baseline.calls if n.outcome] == [*_pause(lab), OutcomeKind.RESULT_ERROR]
     lab.check_faithful(baseline, lab.replay(baseline, run))
 
 

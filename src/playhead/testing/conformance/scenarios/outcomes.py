@@ -26,15 +26,18 @@ def giving(lab: Lab, give: Callable[[], Any]) -> Callable[[], Any]:
 @scenario("S5")
 def values(lab: Lab) -> None:
     """Every JSON value comes back as itself, nothing and empty ones included."""
-    for value in VALUES:
-        lab.live.clear()
-        baseline, result = lab.unchanged(lab.runner(giving(lab, lambda value=value: value)))
-        for run in (baseline, result):
-            (call,) = run.calls
-            assert call.outcome is not None
-            found = seam.value_of(call.outcome)
-            assert found == value
-            assert type(found) is type(value)
+
+    def give(n: int) -> Any:
+        lab.entered(n)
+        return VALUES[n]
+
+    turns = [[Call("give", {"n": n}) for n in range(len(VALUES))]]
+    baseline, result = lab.unchanged(lab.runner(lambda: lab.harness.build(Spec(turns=turns, tools=[give]))))
+    for run in (baseline, result):
+        found = [seam.value_of(call.outcome) for call in run.calls if call.outcome]
+        wanted = lab.shown(*VALUES)
+        assert found == wanted
+        assert [type(value) for value in found] == [type(value) for value in wanted]
 
 
 @scenario("S5-copies")
@@ -137,9 +140,13 @@ def _rejected(lab: Lab, call: Call) -> None:
     assert refused.outcome is not None
     assert good.outcome is not None
     assert refused.outcome.kind in (OutcomeKind.INVALID_ARGS, OutcomeKind.RESULT_ERROR)
-    assert good.outcome.value == 2
-    assert result.by == ["rejected", "served"]
-    assert "rejected again" in result.rows[0].marks
+    assert [good.outcome.value] == lab.shown(2)
+    first, second = result.rows
+    assert second.by == "served"
+    if first.by == "rejected":
+        assert "rejected again" in first.marks
+    else:  # the framework asked for a decision before it looked at the arguments
+        assert (first.by, refused.outcome.kind) == ("served", OutcomeKind.RESULT_ERROR)
 
 
 @scenario("S8-schema")
