@@ -107,6 +107,45 @@ CREATE TABLE shared (
 	UNIQUE (digest)
 );
 
+CREATE TABLE suite_cases (
+	pk INTEGER NOT NULL, 
+	suite TEXT NOT NULL, 
+	case_id TEXT NOT NULL, 
+	format INTEGER NOT NULL, 
+	doc BLOB NOT NULL, 
+	PRIMARY KEY (pk), 
+	UNIQUE (suite, case_id)
+);
+
+CREATE TABLE suite_lines (
+	pk INTEGER NOT NULL, 
+	suite TEXT NOT NULL, 
+	kind TEXT NOT NULL, 
+	format INTEGER NOT NULL, 
+	doc BLOB NOT NULL, 
+	PRIMARY KEY (pk)
+);
+
+CREATE INDEX suite_lines_by_suite ON suite_lines (suite, kind);
+
+CREATE TABLE suite_runs (
+	id TEXT NOT NULL, 
+	suite TEXT NOT NULL, 
+	created_at INTEGER NOT NULL, 
+	format INTEGER NOT NULL, 
+	doc BLOB NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE INDEX suite_runs_by_time ON suite_runs (created_at, id);
+
+CREATE TABLE suites (
+	name TEXT NOT NULL, 
+	format INTEGER NOT NULL, 
+	doc BLOB NOT NULL, 
+	PRIMARY KEY (name)
+);
+
 CREATE TABLE task_needs (
 	pk INTEGER NOT NULL, 
 	task TEXT NOT NULL, 
@@ -145,6 +184,21 @@ CREATE TABLE tasks (
 CREATE INDEX tasks_by_job ON tasks (job, status);
 
 CREATE INDEX tasks_by_status ON tasks (status, rank, created_at, id);
+
+CREATE TABLE trial_requests (
+	digest TEXT NOT NULL, 
+	doc BLOB NOT NULL, 
+	PRIMARY KEY (digest)
+);
+
+CREATE TABLE trials (
+	run TEXT NOT NULL, 
+	case_id TEXT NOT NULL, 
+	n INTEGER NOT NULL, 
+	format INTEGER NOT NULL, 
+	doc BLOB NOT NULL, 
+	PRIMARY KEY (run, case_id, n)
+);
 
 CREATE TABLE segments (
 	pk INTEGER NOT NULL, 

@@ -25,6 +25,7 @@ from playhead.store.ports import (
     ReplayPort,
     SessionPort,
     SessionQuery,
+    SuitePort,
 )
 
 P = TypeVar("P")
@@ -325,6 +326,17 @@ class MemoryStore:
         self.replays: ReplayPort = MemoryReplays(lock)
         self.jobs: JobPort = MemoryJobs(lock, self.replays, _page)
         self.evaluators: EvaluatorPort = MemoryEvaluators(lock)
+        self._lock = lock
+        self._suites: SuitePort | None = None
+
+    @property
+    def suites(self) -> SuitePort:
+        with self._lock:
+            if self._suites is None:
+                from playhead.store.memory_suites import MemorySuites
+
+                self._suites = MemorySuites(self._lock)
+            return self._suites
 
     def check(self) -> Iterator[str]:
         return iter(())

@@ -7,7 +7,7 @@ family, and `NotFoundError` / `AmbiguousIdError` for ids.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from playhead.core.evaluation import Evaluator
 from playhead.core.jobs import Beat, Job, Offer, Task
@@ -23,6 +23,12 @@ from playhead.core.values import (
     SessionStatus,
     Verdict,
 )
+
+if TYPE_CHECKING:  # suites are many models, and most commands have none
+    from playhead.core.label_log import LabelEntry
+    from playhead.core.suite import Case, Suite, ToolSchema
+    from playhead.core.suite_contents import Contents
+    from playhead.core.trials import SuiteRun, Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,6 +285,62 @@ class EvaluatorPort(Protocol):
         ...
 
 
+class SuitePort(Protocol):
+    """Suites, their runs, and the trials of these."""
+
+    def names(self) -> list[str]: ...
+
+    def put(self, contents: "Contents") -> None:
+        """Store a whole suite in place of the one of its name, all or nothing."""
+        ...
+
+    def get(self, name: str) -> "Contents":
+        """Cases in the order in which they came; logs from the oldest line."""
+        ...
+
+    def change(
+        self,
+        name: str,
+        *,
+        suite: "Suite | None" = None,
+        cases: "Sequence[Case]" = (),
+        tools: "Mapping[str, ToolSchema] | None" = None,
+        labels: "Sequence[LabelEntry]" = (),
+    ) -> None:
+        """Replace the head, add or replace cases and tools by name, append to the log of labels; all or nothing."""
+        ...
+
+    def add_access(self, name: str, entry: Mapping[str, JSON]) -> JSON:
+        """Append to the log of who read what is held back; the line follows from the one before (`core.access_log`)."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Its runs stay."""
+        ...
+
+    def save_run(self, run: "SuiteRun") -> None: ...
+
+    def run(self, run_id: str) -> "SuiteRun": ...
+
+    def resolve_run(self, text: str) -> str:
+        """The full id for an id, a part of one, ``last`` or ``last~N``."""
+        ...
+
+    def runs(self, suite: str | None = None) -> "list[SuiteRun]":
+        """Newest first."""
+        ...
+
+    def add_trial(self, trial: "Trial", requests: Mapping[str, JSON] | None = None) -> None:
+        """Store a trial, durably when it returns, with the requests that it names; one of its place is replaced."""
+        ...
+
+    def trials(self, run_id: str) -> "list[Trial]":
+        """By case and number."""
+        ...
+
+    def request(self, digest: str) -> JSON: ...
+
+
 class Store(Protocol):
     """One opened store. ``url`` says which; ``close`` may be called twice."""
 
@@ -288,6 +350,11 @@ class Store(Protocol):
     replays: ReplayPort
     jobs: JobPort
     evaluators: EvaluatorPort
+
+    @property
+    def suites(self) -> SuitePort:
+        """Loaded at first use."""
+        ...
 
     def check(self) -> Iterator[str]:
         """Problems found (damaged rows, missing payloads, orphans), one text each; nothing when all is well."""

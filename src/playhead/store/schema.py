@@ -228,6 +228,66 @@ evaluators = Table(
     Column("doc", LargeBinary, nullable=False),
 )
 
+suites = Table(
+    "suites",
+    metadata,
+    Column("name", Text, primary_key=True, nullable=False),
+    Column("format", Integer, nullable=False),
+    Column("doc", LargeBinary, nullable=False),
+)
+
+suite_cases = Table(
+    "suite_cases",
+    metadata,
+    Column("pk", Integer, primary_key=True),
+    Column("suite", Text, nullable=False),
+    Column("case_id", Text, nullable=False),
+    Column("format", Integer, nullable=False),
+    Column("doc", LargeBinary, nullable=False),
+    UniqueConstraint("suite", "case_id"),
+)
+
+# Logs that only grow: of labels, and of who read what is held back.
+suite_lines = Table(
+    "suite_lines",
+    metadata,
+    Column("pk", Integer, primary_key=True),
+    Column("suite", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("format", Integer, nullable=False),
+    Column("doc", LargeBinary, nullable=False),
+)
+Index("suite_lines_by_suite", suite_lines.c.suite, suite_lines.c.kind)
+
+suite_runs = Table(
+    "suite_runs",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("suite", Text, nullable=False),
+    Column("created_at", Integer, nullable=False),
+    Column("format", Integer, nullable=False),
+    Column("doc", LargeBinary, nullable=False),
+)
+Index("suite_runs_by_time", suite_runs.c.created_at, suite_runs.c.id)
+
+trials = Table(
+    "trials",
+    metadata,
+    Column("run", Text, primary_key=True, nullable=False),
+    Column("case_id", Text, primary_key=True, nullable=False),
+    Column("n", Integer, primary_key=True, nullable=False),
+    Column("format", Integer, nullable=False),
+    Column("doc", LargeBinary, nullable=False),
+)
+
+# Requests of trials by the digest of their canonical text: the runs of a case, and models, share them.
+trial_requests = Table(
+    "trial_requests",
+    metadata,
+    Column("digest", Text, primary_key=True, nullable=False),
+    Column("doc", LargeBinary, nullable=False),
+)
+
 
 def ddl() -> str:
     """The text of `ddl.sql`."""

@@ -12,16 +12,16 @@ from pathlib import Path
 from playhead.errors import NotFoundError, StoreDamagedError, StoreVersionError
 from playhead.store.checks import problems
 from playhead.store.connection import Connections, translated
-from playhead.store.ports import AgentPort, EvaluatorPort, JobPort, ReplayPort, SessionPort
+from playhead.store.ports import AgentPort, EvaluatorPort, JobPort, ReplayPort, SessionPort, SuitePort
 from playhead.store.sqlite_evaluators import SqliteEvaluators
 from playhead.store.sqlite_jobs import SqliteJobs
 from playhead.store.sqlite_records import SqliteAgents, SqliteReplays
 from playhead.store.sqlite_sessions import SqliteSessions
 
-SCHEMA = "0004"
+SCHEMA = "0005"
 """The version of the schema that this playhead reads and writes."""
 
-OLDER = ("0001", "0002", "0003")
+OLDER = ("0001", "0002", "0003", "0004")
 """Versions that are migrated when they are opened."""
 
 _VERSION_TABLE = "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
@@ -57,6 +57,15 @@ class SqliteStore:
         self._jobs = SqliteJobs(self._connections)
         self.jobs: JobPort = self._jobs
         self.evaluators: EvaluatorPort = SqliteEvaluators(self._connections)
+        self._suites: SuitePort | None = None
+
+    @property
+    def suites(self) -> SuitePort:
+        if self._suites is None:
+            from playhead.store.sqlite_suites import SqliteSuites
+
+            self._suites = SqliteSuites(self._connections)
+        return self._suites
 
     def check(self) -> Iterator[str]:
         return problems(self._connections)

@@ -14,12 +14,13 @@ from playhead.testing.conformance.evaluators import Evaluators
 from playhead.testing.conformance.jobs import JobsCanceled, JobsClaimed, JobsFenced, JobsMade
 from playhead.testing.conformance.recording import LargeAndShared, Payloads, Recording, Threads
 from playhead.testing.conformance.records import Changing, Finding, History, Putting, Records
+from playhead.testing.conformance.suites import SuiteRuns, Suites
 
 __all__ = ["StoreConformance"]
 
 
 class StoreConformance(
     Recording, Payloads, LargeAndShared, Putting, Finding, Changing, History, Records, Threads, JobsMade, JobsClaimed,
-    JobsFenced, JobsCanceled, Evaluators,
+    JobsFenced, JobsCanceled, Evaluators, Suites, SuiteRuns,
 ):  # fmt: skip
     """Every test of the port."""
