@@ -20,12 +20,45 @@ CREATE TABLE calls (
 )
  WITHOUT ROWID;
 
+CREATE TABLE cohort_sessions (
+	session TEXT NOT NULL, 
+	cohort TEXT NOT NULL, 
+	version INTEGER NOT NULL, 
+	PRIMARY KEY (session, cohort, version)
+);
+
+CREATE TABLE cohorts (
+	name TEXT NOT NULL, 
+	version INTEGER NOT NULL, 
+	format INTEGER NOT NULL, 
+	doc BLOB NOT NULL, 
+	PRIMARY KEY (name, version)
+);
+
 CREATE TABLE evaluators (
 	name TEXT NOT NULL, 
 	version INTEGER NOT NULL, 
 	format INTEGER NOT NULL, 
 	doc BLOB NOT NULL, 
 	PRIMARY KEY (name, version)
+);
+
+CREATE TABLE experiment_runs (
+	id TEXT NOT NULL, 
+	experiment TEXT NOT NULL, 
+	created_at INTEGER NOT NULL, 
+	format INTEGER NOT NULL, 
+	doc BLOB NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE INDEX experiment_runs_by_time ON experiment_runs (created_at, id);
+
+CREATE TABLE experiments (
+	name TEXT NOT NULL, 
+	format INTEGER NOT NULL, 
+	doc BLOB NOT NULL, 
+	PRIMARY KEY (name)
 );
 
 CREATE TABLE jobs (

@@ -13,12 +13,16 @@ from playhead.core.codec import decode, dump, encode, load
 from playhead.core.values import JSON, AgentVersion, Imported, Node, Origin, Replay, Session, SessionStatus, Verdict
 from playhead.errors import ConflictError, NotFoundError, UsageError
 from playhead.store import lookup
+from playhead.store.cohort_rules import needed
 from playhead.store.content import content_digest, node_of, split
 from playhead.store.memory_evaluators import MemoryEvaluators
+from playhead.store.memory_experiments import MemoryCohorts, MemoryExperiments
 from playhead.store.memory_jobs import MemoryJobs
 from playhead.store.ports import (
     AgentPort,
+    CohortPort,
     EvaluatorPort,
+    ExperimentPort,
     JobPort,
     Page,
     PutResult,
@@ -52,8 +56,9 @@ class _Held:
 
 
 class MemorySessions:
-    def __init__(self, lock: threading.RLock) -> None:
+    def __init__(self, lock: threading.RLock, holding: Callable[[str], list[str]]) -> None:
         self._lock = lock
+        self._holding = holding  # the cohort versions that need a session
         self._held: dict[str, _Held] = {}
         self._external: dict[tuple[str, str, str], set[str]] = {}
 
@@ -143,8 +148,10 @@ class MemorySessions:
             session = lookup.updated(self._get(session_id).shown, status, add_tags, remove_tags, metadata)
             return _thaw(Session, self._set(session).session)
 
-    def delete(self, session_id: str) -> None:
+    def delete(self, session_id: str, *, erase: bool = False) -> None:
         with self._lock:
+            if not erase and (holders := self._holding(session_id)):
+                raise needed(session_id, holders)
             self._drop(session_id)
 
     def by_external(self, format: str, instance: str, external_id: str) -> Session | None:
@@ -321,7 +328,9 @@ class MemoryStore:
     def __init__(self) -> None:
         lock = threading.RLock()
         self.url = "memory:"
-        self.sessions: SessionPort = MemorySessions(lock)
+        self.cohorts: CohortPort = MemoryCohorts(lock)
+        self.experiments: ExperimentPort = MemoryExperiments(lock)
+        self.sessions: SessionPort = MemorySessions(lock, self.cohorts.holding)
         self.agents: AgentPort = MemoryAgents(lock)
         self.replays: ReplayPort = MemoryReplays(lock)
         self.jobs: JobPort = MemoryJobs(lock, self.replays, _page)

@@ -24,7 +24,9 @@ from playhead.core.values import (
     Verdict,
 )
 
-if TYPE_CHECKING:  # suites are many models, and most commands have none
+if TYPE_CHECKING:  # suites and experiments are many models, and most commands have none
+    from playhead.core.cohorts import Cohort
+    from playhead.core.experiment_runs import Experiment, ExperimentRun
     from playhead.core.label_log import LabelEntry
     from playhead.core.suite import Case, Suite, ToolSchema
     from playhead.core.suite_contents import Contents
@@ -119,8 +121,11 @@ class SessionPort(Protocol):
         metadata: Mapping[str, JSON] | None = None,
     ) -> Session: ...
 
-    def delete(self, session_id: str) -> None:
-        """Remove a session, its nodes and verdicts, and what nothing else refers to; from files their bytes too."""
+    def delete(self, session_id: str, *, erase: bool = False) -> None:
+        """Remove a session, its nodes and verdicts, and what nothing else refers to; from files their bytes too.
+
+        One that a cohort version needs is refused (`ConflictError`), or with ``erase`` removed all the same: the
+        cohort version still names it, and reports say that it is gone."""
         ...
 
     def by_external(self, format: str, instance: str, external_id: str) -> Session | None: ...
@@ -285,6 +290,57 @@ class EvaluatorPort(Protocol):
         ...
 
 
+class CohortPort(Protocol):
+    """Named populations of sessions. A version never changes."""
+
+    def create(self, cohort: "Cohort") -> "Cohort":
+        """Store the next version of its name, whatever number was passed; the newest one where its members are the
+        same."""
+        ...
+
+    def find(self, name: str, version: int | None = None) -> "Cohort":
+        """The version, or the newest."""
+        ...
+
+    def names(self) -> list[str]: ...
+
+    def versions(self, name: str) -> "list[Cohort]":
+        """Oldest first; none of a name that is not known."""
+        ...
+
+    def holding(self, session_id: str) -> list[str]:
+        """The cohort versions (``name@version``) that a session is a member of."""
+        ...
+
+
+class ExperimentPort(Protocol):
+    """Experiments and their runs."""
+
+    def create(self, experiment: "Experiment") -> "Experiment":
+        """Store an experiment; one of the same name and configuration is given back instead.
+
+        Raises:
+            ConflictError: the name is taken by another configuration.
+        """
+        ...
+
+    def get(self, name: str) -> "Experiment": ...
+
+    def names(self) -> list[str]: ...
+
+    def save_run(self, run: "ExperimentRun") -> None: ...
+
+    def run(self, run_id: str) -> "ExperimentRun": ...
+
+    def resolve_run(self, text: str) -> str:
+        """The full id for an id, a unique part of one, ``last`` or ``last~N``."""
+        ...
+
+    def runs(self, experiment: str | None = None) -> "list[ExperimentRun]":
+        """Newest first."""
+        ...
+
+
 class SuitePort(Protocol):
     """Suites, their runs, and the trials of these."""
 
@@ -353,6 +409,16 @@ class Store(Protocol):
 
     @property
     def suites(self) -> SuitePort:
+        """Loaded at first use."""
+        ...
+
+    @property
+    def cohorts(self) -> CohortPort:
+        """Loaded at first use."""
+        ...
+
+    @property
+    def experiments(self) -> ExperimentPort:
         """Loaded at first use."""
         ...
 

@@ -81,6 +81,8 @@ ADD_VERDICT = """
     ON CONFLICT (session, evaluator, name) DO UPDATE SET format = excluded.format, doc = excluded.doc
 """
 
+HOLDING_COHORTS = "SELECT cohort, version FROM cohort_sessions WHERE session = ? ORDER BY cohort, version"
+
 
 def column_text(text: str) -> str:
     """Text that SQLite takes as text: lone surrogates, which are not characters, are spelled out."""

@@ -288,6 +288,43 @@ trial_requests = Table(
     Column("doc", LargeBinary, nullable=False),
 )
 
+cohorts = Table(
+    "cohorts",
+    metadata,
+    Column("name", Text, primary_key=True, nullable=False),
+    Column("version", Integer, primary_key=True, nullable=False),
+    Column("format", Integer, nullable=False),
+    Column("doc", LargeBinary, nullable=False),
+)
+
+# The members of cohort versions once more: deleting a session asks who needs it.
+cohort_sessions = Table(
+    "cohort_sessions",
+    metadata,
+    Column("session", Text, primary_key=True, nullable=False),
+    Column("cohort", Text, primary_key=True, nullable=False),
+    Column("version", Integer, primary_key=True, nullable=False),
+)
+
+experiments = Table(
+    "experiments",
+    metadata,
+    Column("name", Text, primary_key=True, nullable=False),
+    Column("format", Integer, nullable=False),
+    Column("doc", LargeBinary, nullable=False),
+)
+
+experiment_runs = Table(
+    "experiment_runs",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("experiment", Text, nullable=False),
+    Column("created_at", Integer, nullable=False),
+    Column("format", Integer, nullable=False),
+    Column("doc", LargeBinary, nullable=False),
+)
+Index("experiment_runs_by_time", experiment_runs.c.created_at, experiment_runs.c.id)
+
 
 def ddl() -> str:
     """The text of `ddl.sql`."""

@@ -12,16 +12,25 @@ from pathlib import Path
 from playhead.errors import NotFoundError, StoreDamagedError, StoreVersionError
 from playhead.store.checks import problems
 from playhead.store.connection import Connections, translated
-from playhead.store.ports import AgentPort, EvaluatorPort, JobPort, ReplayPort, SessionPort, SuitePort
+from playhead.store.ports import (
+    AgentPort,
+    CohortPort,
+    EvaluatorPort,
+    ExperimentPort,
+    JobPort,
+    ReplayPort,
+    SessionPort,
+    SuitePort,
+)
 from playhead.store.sqlite_evaluators import SqliteEvaluators
 from playhead.store.sqlite_jobs import SqliteJobs
 from playhead.store.sqlite_records import SqliteAgents, SqliteReplays
 from playhead.store.sqlite_sessions import SqliteSessions
 
-SCHEMA = "0005"
+SCHEMA = "0006"
 """The version of the schema that this playhead reads and writes."""
 
-OLDER = ("0001", "0002", "0003", "0004")
+OLDER = ("0001", "0002", "0003", "0004", "0005")
 """Versions that are migrated when they are opened."""
 
 _VERSION_TABLE = "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
@@ -66,6 +75,18 @@ class SqliteStore:
 
             self._suites = SqliteSuites(self._connections)
         return self._suites
+
+    @property
+    def cohorts(self) -> CohortPort:
+        from playhead.store.sqlite_experiments import SqliteCohorts
+
+        return SqliteCohorts(self._connections)
+
+    @property
+    def experiments(self) -> ExperimentPort:
+        from playhead.store.sqlite_experiments import SqliteExperiments
+
+        return SqliteExperiments(self._connections)
 
     def check(self) -> Iterator[str]:
         return problems(self._connections)

@@ -94,6 +94,15 @@ def forget_digest(c: sqlite3.Connection, of: State) -> None:
         c.execute("UPDATE sessions SET digest = NULL WHERE pk = ?", (of.pk,))
 
 
+def refuse_needed(c: sqlite3.Connection, session_id: str) -> None:
+    """Raises `ConflictError` for a session that cohort versions need."""
+    holders = [f"{name}@{version}" for name, version in c.execute(queries.HOLDING_COHORTS, (column_text(session_id),))]
+    if holders:
+        from playhead.store.cohort_rules import needed
+
+        raise needed(session_id, holders)
+
+
 def delete_session(c: sqlite3.Connection, session_id: str) -> None:
     """Remove a session with all that is only its own."""
     found = state(c, session_id)

@@ -110,8 +110,10 @@ class SqliteSessions:
             rows.set_session(c, rows.state(c, session_id).pk, session)
             return rows.session(c, session_id)
 
-    def delete(self, session_id: str) -> None:
+    def delete(self, session_id: str, *, erase: bool = False) -> None:
         with self._connections.writing() as c:
+            if not erase:
+                rows.refuse_needed(c, session_id)
             rows.delete_session(c, session_id)
         self._streams.pop(session_id, None)
         self._connections.forget_history()

@@ -11,6 +11,7 @@ The store must be empty when a test gets it.
 """
 
 from playhead.testing.conformance.evaluators import Evaluators
+from playhead.testing.conformance.experiments import Cohorts, Experiments
 from playhead.testing.conformance.jobs import JobsCanceled, JobsClaimed, JobsFenced, JobsMade
 from playhead.testing.conformance.recording import LargeAndShared, Payloads, Recording, Threads
 from playhead.testing.conformance.records import Changing, Finding, History, Putting, Records
@@ -21,6 +22,6 @@ __all__ = ["StoreConformance"]
 
 class StoreConformance(
     Recording, Payloads, LargeAndShared, Putting, Finding, Changing, History, Records, Threads, JobsMade, JobsClaimed,
-    JobsFenced, JobsCanceled, Evaluators, Suites, SuiteRuns,
+    JobsFenced, JobsCanceled, Evaluators, Suites, SuiteRuns, Cohorts, Experiments,
 ):  # fmt: skip
     """Every test of the port."""
