@@ -1,6 +1,6 @@
 """A recorded session as cases: one for each answer of the model, with what the recording says should happen there."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -30,13 +30,13 @@ class CaptureOptions:
     Attributes:
         tools: schemas to use where a recording shows none.
         effects: what is declared of the tools.
-        intent: of a session.
+        intent: of every session; what each names itself when None.
         confirming: names of the verdicts that confirm a session; all but fidelity when None.
     """
 
     tools: Sequence[ToolSchema] = ()
     effects: Effects = field(default_factory=dict[str, Any])
-    intent: Callable[[Session], str] = lambda session: intent_of(session)
+    intent: str | None = None
     confirming: frozenset[str] | None = None
 
 
@@ -166,7 +166,7 @@ class _Reading:
         started = self.session.started_at
         return Case(
             id=id,
-            intent=self.options.intent(self.session),
+            intent=self.options.intent or intent_of(self.session),
             slice=slice_of(self.session.id),
             source=Source(
                 session=self.session.id,

@@ -8,6 +8,7 @@ from playhead.core.label_log import LabelEntry, settled
 from playhead.core.labels import CallLabel, LabelFinding, check_label, options_of
 from playhead.core.matchers import is_matcher, optional
 from playhead.core.suite import Case, Suite, ToolSchema, schemas, suite_digest
+from playhead.core.tool_names import provider_names
 from playhead.core.values import JSON
 
 
@@ -57,6 +58,9 @@ def counted(contents: Contents) -> dict[str, JSON]:
         "optional": sum(map(optional, arguments)),
         "several_values": len(several),
         "tools": len(contents.tools),
+        "mapped_names": sum(
+            name != other for name, other in provider_names(t.name for t in contents.tools.values()).items()
+        ),
         "findings": sum(map(len, contents.findings().values())),
         "skipped": dict(Counter(one.why for one in contents.skipped)),
         "parallel": sum(isinstance(label, CallLabel) and len(label.calls) > 1 for label in labels),
