@@ -1,8 +1,11 @@
 """`playhead.replay(...)`: a replay in this process, for notebooks and tests."""
 
 import os
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+import threading
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from typing import Any, Literal
 
 from playhead.adapters.installation import install, installed, uninstall
@@ -19,6 +22,7 @@ from playhead.engine.preflight import PROVIDER_KEYS
 from playhead.engine.project import current_recorder, find_project
 from playhead.engine.recorder import Recorder
 from playhead.engine.replay import ReplayResult, execute, failed, without_secrets
+from playhead.engine.zero_code import sessions_wanted
 from playhead.errors import PlayheadError, RefusedError
 from playhead.store.ports import Store
 
@@ -88,10 +92,8 @@ def _run(client: Client, request: ReplayCreateRequest, agent: Any, recorder: Rec
     if target is None:
         target = _recorded(plan.run_spec)
     stored = client.store.replays.create(plan.replays(SYSTEM_CLOCK, SYSTEM_IDS)[0])
-    was_installed = installed()
-    install(sessions=False)
     try:
-        with _placeholder_keys(plan.model_policy):
+        with _adapters(), _placeholder_keys(plan.model_policy):
             settled, session = execute(
                 plan, stored, target, store=client.store, recorder=recorder, writer=client.replays.writer,
                 model_hosts=frozenset(client.project.settings.model_endpoints),
@@ -100,9 +102,6 @@ def _run(client: Client, request: ReplayCreateRequest, agent: Any, recorder: Rec
         lost = failed(client.store.replays.get(stored.id), error)
         client.store.replays.save(without_secrets(lost, client.project.redactor()))
         raise
-    finally:
-        if not was_installed:
-            uninstall()
     return ReplayResult(
         replay=complete(client.store, settled.replay, project=client.project),
         baseline=plan.baseline,
@@ -113,16 +112,63 @@ def _run(client: Client, request: ReplayCreateRequest, agent: Any, recorder: Rec
     )
 
 
+class _Lent:
+    """Things of the process that replays need for a while, perhaps several at once: the last takes them back."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users: Counter[str] = Counter()
+
+    @contextmanager
+    def use(
+        self, name: str, *, there: Callable[[], bool], give: Callable[[], object], take: Callable[[], object]
+    ) -> Generator[None]:
+        """``give()`` unless it is ``there`` by itself, and ``take()`` after the last use of what was given."""
+        with self._lock:
+            mine = self._users[name] > 0 or not there()
+            give()
+            self._users[name] += mine
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users[name] -= mine
+                if mine and not self._users[name]:
+                    take()
+
+
+_lent = _Lent()
+
+
+def _adapters() -> AbstractContextManager[None]:
+    return _lent.use("adapters", there=installed, give=lambda: install(sessions=False), take=_uninstall_own)
+
+
+def _uninstall_own() -> None:
+    if not sessions_wanted():  # else the user has installed them meanwhile
+        uninstall()
+
+
 @contextmanager
 def _placeholder_keys(policy: ModelPolicy) -> Generator[None]:
     """Under model history, a placeholder for each provider key that is missing: clients are not built without one."""
-    missing = [n for n in PROVIDER_KEYS if not os.environ.get(n)] if isinstance(policy, HistoryModel) else []
-    os.environ.update(dict.fromkeys(missing, PLACEHOLDER_KEY))
-    try:
+    with ExitStack() as stack:
+        for name in PROVIDER_KEYS if isinstance(policy, HistoryModel) else ():
+            stack.enter_context(
+                _lent.use(
+                    name,
+                    there=partial(_has_key, name),
+                    give=partial(os.environ.setdefault, name, PLACEHOLDER_KEY),
+                    take=partial(os.environ.pop, name, None),
+                )
+            )
         yield
-    finally:
-        for name in missing:
-            os.environ.pop(name, None)
+
+
+def _has_key(name: str) -> bool:
+    if not os.environ.get(name):
+        os.environ.pop(name, None)  # an empty one counts as none
+    return name in os.environ
 
 
 def _recorded(spec: RunSpec | None) -> Any:

@@ -21,6 +21,7 @@ from playhead.engine.isolation import Isolation, enter
 from playhead.engine.process_tree import adopt_orphans
 from playhead.engine.project import Project, find_project, use_recorder
 from playhead.engine.replay import execute, failed, without_secrets
+from playhead.engine.replay_processes import end_process
 from playhead.engine.replay_task import UNSTORED, request_of
 from playhead.engine.zygote import limit_memory
 from playhead.errors import LeaseLostError, PlayheadError, StoreError
@@ -37,6 +38,8 @@ def run(order: dict[str, Any]) -> int:
     try:
         return _run(order, project, store, recorder, save)
     finally:
+        if "task_id" in order:
+            end_process()
         recorder.close()
         store.close()
 
@@ -53,7 +56,9 @@ def _run(order: dict[str, Any], project: Project, store: Store, recorder: Any, s
         outer = enter(Isolation.from_json(order["isolation"])) if "isolation" in order else None
         install()
         client = Client(store, project)
-        plan = client.replays.plan(request_of(replay, force=order["force"]), inline=True, settle_dead=False)
+        plan = client.replays.plan(
+            request_of(replay, force=order["force"]), inline=True, settle_dead=False, cohort=replay.cohort
+        )
         target = load(order["entry_point"], order["working_dir"])
         execute(
             plan,
@@ -64,6 +69,7 @@ def _run(order: dict[str, Any], project: Project, store: Store, recorder: Any, s
             writer=client.replays.writer,
             model_hosts=frozenset(project.settings.model_endpoints),
             whole_process=True,
+            to_the_end="task_id" in order,
             outer=outer,
             save=save,
         )

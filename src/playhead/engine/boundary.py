@@ -14,7 +14,7 @@ from typing import Any
 from playhead.core.canonical import to_stored
 from playhead.core.values import JSON, Origin, SessionStatus
 from playhead.engine.active import ActiveSession, OpenTurn
-from playhead.engine.context import current, refuse_while_importing, register, replay_here, unregister
+from playhead.engine.context import current, register, session_begins, unregister
 from playhead.engine.frames import FRAME, leave
 from playhead.engine.recorder import Recorder
 from playhead.engine.replaying import RecordingEnded, ReplayState
@@ -24,6 +24,7 @@ from playhead.errors import ReplayStop
 
 log = logging.getLogger("playhead")
 _warned: set[str] = set()
+_GONE = (GeneratorExit, KeyboardInterrupt, asyncio.CancelledError)
 
 
 class SessionScope:
@@ -60,10 +61,7 @@ class SessionScope:
 
     def open(self) -> ActiveSession | None:
         """Opens the session (or step) without entering it; `entered` and `close` do the rest."""
-        refuse_while_importing(f"agent {self.agent!r} was run")
-        state = replay_here()
-        if state is not None:
-            state.check()
+        state = session_begins(self.agent)
         try:
             self._open(state)
         except Exception as error:
@@ -227,7 +225,7 @@ def _same(one: Any, other: Any) -> bool:
 def _failure(error: BaseException | None, latch: ReplayStop | None) -> BaseException | None:
     if latch is not None:
         return None if isinstance(latch, RecordingEnded) else latch.error
-    return error if isinstance(error, Exception | SystemExit) else None
+    return None if isinstance(error, _GONE) else error
 
 
 def _ending(error: BaseException | None, latch: ReplayStop | None) -> SessionStatus:
@@ -237,5 +235,4 @@ def _ending(error: BaseException | None, latch: ReplayStop | None) -> SessionSta
         return SessionStatus.FAILED
     if error is None or (isinstance(error, SystemExit) and not error.code):
         return SessionStatus.COMPLETED
-    gone = isinstance(error, GeneratorExit | KeyboardInterrupt | asyncio.CancelledError)
-    return SessionStatus.ABANDONED if gone else SessionStatus.FAILED
+    return SessionStatus.ABANDONED if isinstance(error, _GONE) else SessionStatus.FAILED

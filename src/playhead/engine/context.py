@@ -1,7 +1,8 @@
 """Which session a call belongs to: the context variable, else the only open session of the process.
 
 With two or more open sessions and no context none is guessed: outside a replay nothing is recorded and a warning says
-so once, in a replay everything stops. A forked child never continues its parent's sessions.
+so once, in a replay everything stops. A forked child never continues its parent's sessions. What the agent of a replay
+starts belongs to it, see `replay_threads` and `replay_processes`.
 """
 
 import logging
@@ -12,14 +13,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
 
+from playhead.core.values import LedgerRow
+from playhead.engine import replay_processes, replay_threads
 from playhead.engine.active import ActiveSession
 from playhead.engine.frames import FRAME, leave
+from playhead.engine.replay_threads import OUTSIDE, REPLAY
 from playhead.engine.replaying import ReplayState
 from playhead.errors import EntryPointError, RecordingError, ReplayStop
 
 log = logging.getLogger("playhead")
 
-_REPLAY: ContextVar[ReplayState | None] = ContextVar("playhead_replay", default=None)
 _IMPORT: ContextVar["_Import | None"] = ContextVar("playhead_import", default=None)
 
 
@@ -52,15 +55,24 @@ def current() -> ActiveSession | None:
 
 
 def _only() -> ActiveSession | None:
+    state = _own_replay()
+    if state is not None and state.over:
+        state.check()
     sessions = _open.sessions
     if not sessions:
         return None
     found = list(sessions.values())
+    if state is not None:
+        found = [active for active in found if active.replay is state]
+    elif OUTSIDE.get():
+        found = [active for active in found if active.replay is None]
+    if not found:
+        return None
     if len(found) == 1:
         return found[0]
     states = {id(a.replay): a.replay for a in found if a.replay is not None}
     for state in states.values():
-        state.stop(
+        state.refuse(
             RecordingError(
                 f"a call came from a thread without context while {len(found)} sessions are open",
                 hint="start the thread with contextvars.copy_context().run",
@@ -81,10 +93,15 @@ def _only() -> ActiveSession | None:
 def _gone(active: ActiveSession) -> ActiveSession | None:
     """A call inside a session that is over, or that belongs to the parent process."""
     active.recorder.count("detached" if active.detached else "late")
-    if active.replay is not None:
-        where = "in a forked child of the replay" if active.detached else "after the session had ended"
-        raise active.replay.stop(RecordingError(f"a call was made {where}, where nothing can answer it"))
-    return None
+    state = active.replay
+    if state is None:
+        return None
+    if active.detached:
+        if replay_processes.serves_others():
+            return None
+        replay_processes.refuse("a call was made")
+    where = "in a forked child of the replay" if active.detached else "after the session had ended"
+    raise state.refuse(RecordingError(f"a call was made {where}, where nothing can answer it"))
 
 
 def register(active: ActiveSession) -> None:
@@ -106,20 +123,56 @@ def open_sessions() -> list[ActiveSession]:
 
 
 @contextmanager
-def replaying(state: ReplayState) -> Generator[ReplayState]:
-    """Makes every session that is opened inside part of a replay: by context, else when this replay is the only one."""
+def replaying(state: ReplayState, *, to_the_end: bool = False) -> Generator[ReplayState]:
+    """Makes every session that is opened inside part of a replay: by context, else when this replay is the only one.
+
+    Args:
+        to_the_end: the process exists for this replay: nothing that is left of the agent afterwards may run.
+
+    Raises:
+        RecordingError: processes that the agent starts could not know that this is a replay.
+    """
     refuse_while_importing("a replay was started")
-    token = _REPLAY.set(state)
+    replay_threads.watch(_replay_of_caller, _in_live_session)
+    replay_processes.enter(state)
+    token = REPLAY.set(state)
     outer = FRAME.set(None)  # an inline replay is no part of a session around it
     with _open.lock:
         _open.replays.append(state)
     try:
         yield state
     finally:
-        with _open.lock:
-            _open.replays.remove(state)
+        replay_processes.listen(state)
+        state.over = True
+        if not to_the_end:
+            with _open.lock:
+                _open.replays.remove(state)
+            replay_processes.leave(state)
         leave(outer)
         leave(token)
+
+
+def _own_replay() -> ReplayState | None:
+    """The replay that the calling context says it is part of.
+
+    A thread that outlives its replay may serve the next one: while one runs, it is asked for like any other thread.
+    """
+    state = REPLAY.get()
+    if state is None:
+        return None
+    if state.detached and replay_processes.serves_others():
+        return None
+    return None if state.over and any(not other.over for other in _open.replays) else state
+
+
+def _replay_of_caller() -> ReplayState | None:
+    own = _own_replay()
+    return own if own is not None else next((state for state in list(_open.replays) if belongs_to(state)), None)
+
+
+def _in_live_session() -> bool:
+    frame = FRAME.get()
+    return frame is not None and frame.active.replay is None and not frame.active.closed
 
 
 def replay_here() -> ReplayState | None:
@@ -128,42 +181,88 @@ def replay_here() -> ReplayState | None:
     Raises:
         ReplayStop: several replays run, and the context does not say which.
     """
-    state = _REPLAY.get()
+    state = _own_replay()
     if state is not None:
+        if state.over:
+            state.check()
         return state
+    if OUTSIDE.get():
+        return None
     if "PLAYHEAD_ORDER" in os.environ:  # this process was started to be a replay
         import_module("playhead.engine.commanded").begin()  # which stands on this module
     running = list(_open.replays)
     if len(running) > 1:
         for one in running:
-            one.stop(RecordingError("a session was opened in a thread without context while several replays run"))
+            one.refuse(RecordingError("a session was opened in a thread without context while several replays run"))
         running[0].check()
     return running[0] if running else None
 
 
 def belongs_to(state: ReplayState) -> bool:
     """Whether the calling context is part of a replay; a thread without context is when no other can be meant."""
-    here = _REPLAY.get()
-    if here is not None:
+    here = _own_replay()
+    if here is not None or OUTSIDE.get():
         return here is state
     return threading.get_ident() not in state.other_threads and _open.replays == [state]
 
 
-def refuse_outside(tool: str) -> None:
-    """Called for a tool call that belongs to no session: in a replay it stops, unless the tool may run live.
+def is_seen(*, wanted: bool) -> bool:
+    """Whether a framework's run is ours to record: inside a session, or where such runs are ``wanted`` as sessions.
+
+    Raises:
+        ReplayStop: it is not, and would run live in a replay.
+    """
+    if wanted or current() is not None:
+        return True
+    refuse_outside(None)
+    return False
+
+
+def session_begins(agent: str) -> ReplayState | None:
+    """The replay that a session opened here belongs to.
+
+    Raises:
+        ReplayStop: it must not be opened here, or a stop is latched.
+    """
+    what = f"agent {agent!r} was run"
+    refuse_while_importing(what)
+    state = replay_here()
+    if state is None or state.detached:
+        replay_processes.refuse(what)
+    if state is None:
+        return None
+    if state.detached:
+        raise state.refuse(RecordingError(f"{what} in a forked child of the replay, where nothing can answer it"))
+    state.check()
+    return state
+
+
+def refuse_outside(tool: str | None) -> None:
+    """Called for what belongs to no session: in a replay it stops, unless it is a tool that may run live.
+
+    Args:
+        tool: the tool's name, None for a run of a framework's agent.
 
     Raises:
         ReplayStop: nothing could answer the call, and live it must not run.
     """
-    refuse_while_importing(f"tool {tool!r} was called")
+    what = "an agent was run" if tool is None else f"tool {tool!r} was called"
+    refuse_while_importing(what)
     state = replay_here()
-    if state is not None and state.policy.config_for(tool).type != "passthrough":
-        raise state.stop(
-            RecordingError(
-                f"tool {tool!r} was called outside the session of the replay",
-                hint="open the session before tools are called, or let the tool run live with a passthrough policy",
-            )
-        )
+    if state is None or state.detached:
+        allowed = replay_processes.refuse(what, tool)
+        if state is None or allowed:
+            return
+    elif tool is not None and state.policy.config_for(tool).type == "passthrough":
+        state.note(LedgerRow(kind="tool", by="live", tool=tool, detail="outside the session of the replay"))
+        return
+    raise state.refuse(
+        RecordingError(
+            f"{what} outside the session of the replay",
+            hint="open the session before tools are called, or let the tool run live with a passthrough policy",
+        ),
+        tool,
+    )
 
 
 # imports
@@ -230,7 +329,9 @@ def _after_fork_in_child() -> None:
         active.detached = True
     _open = _Open()
     # a worker that forks for a replay is inside no session yet: its replay goes on in the child
-    _open.replays = list(replays)
+    _open.replays = [state for state in replays if not state.sessions]
+    for state in replays:
+        state.detached = bool(state.sessions)
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 from playhead.core import codec
+from playhead.core.cohorts import parse_ref
 from playhead.core.compare import Comparison
 from playhead.core.override import OverriddenInputs, override_inputs
 from playhead.core.policy import HistoryConfig, HistoryModel
@@ -35,10 +36,13 @@ from playhead.engine.isolation import Level, refusals
 from playhead.engine.models import ToolWriter
 from playhead.engine.preflight import Plan, offered_tools
 from playhead.engine.recorder import Recorder
+from playhead.engine.replay_processes import listen
 from playhead.engine.replaying import ReplayState
 from playhead.engine.settle import Settled, error_info, settle, unproven
 from playhead.errors import PlayheadError, PolicyError, ReplayStop, StoreBusyError
 from playhead.store.ports import Store
+
+_kept = ExitStack()  # guards of a process that exists for one replay: they last as long as it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +103,7 @@ def make_state(
         model_policy=plan.model_policy,
         answers=_answers(plan, tape),
         override=plan.override,
-        widen=lambda tool, config: _newest(store, plan.baseline, tool, config),
+        widen=lambda tool, config: _newest(store, plan, tool, config),
         redact=recorder.redact,
         writer=writer,
         examples=cache(partial(_examples, plan.nodes)),
@@ -114,8 +118,13 @@ def _answers(plan: Plan, tape: Tape) -> RecordedAnswers | None:
     return RecordedAnswers(plan.nodes, tape, plan.baseline, on_miss=plan.model_policy.on_miss)
 
 
-def _newest(store: Store, baseline: Session, tool: str, config: HistoryConfig) -> Sequence[Node]:
-    return store.sessions.newest_calls(tool, agent=baseline.agent) if config.scope == "agent" else ()
+def _newest(store: Store, plan: Plan, tool: str, config: HistoryConfig) -> Sequence[Node]:
+    if config.scope == "agent":
+        return store.sessions.newest_calls(tool, agent=plan.baseline.agent)
+    if config.scope == "cohort_version" and plan.cohort is not None:
+        members = store.cohorts.find(*parse_ref(plan.cohort)).members
+        return store.sessions.newest_calls(tool, session_ids=members)
+    return ()
 
 
 def _examples(nodes: Sequence[Node], tool: str) -> list[tuple[JSON, JSON]]:
@@ -136,6 +145,7 @@ def execute(
     writer: ToolWriter | None = None,
     model_hosts: frozenset[str] = frozenset(),
     whole_process: bool = False,
+    to_the_end: bool = False,
     outer: Level | None = None,
     save: Callable[[Replay], None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
@@ -145,6 +155,7 @@ def execute(
     Args:
         model_hosts: hosts that count as model endpoints beside those that a model call reaches by itself.
         whole_process: the guard binds every thread (a process made for this replay), else this context's.
+        to_the_end: the process ends with the replay: no guard comes down, and nothing that is left of the agent runs.
         outer: the level that the guard around this process reached, where there is one.
         save: stores the replay; an attempt of a job may be refused.
 
@@ -160,8 +171,10 @@ def execute(
     inputs = Inputs(plan.baseline, given.inputs)
     rows: list[LedgerRow] = []
     with ExitStack() as stack:
-        stack.enter_context(replaying(state))
-        level = guard_replay(stack, plan, state, rows, model_hosts, whole_process, outer or Level(name="python"))
+        stack.enter_context(replaying(state, to_the_end=to_the_end))
+        level = guard_replay(
+            _kept if to_the_end else stack, plan, state, rows, model_hosts, whole_process, outer or Level(name="python")
+        )
         scope = SessionScope(plan.baseline.agent, recorder=recorder, version=replay.agent_version)
         try:
             _run(scope, state, given, lambda: start(target, inputs))
@@ -185,6 +198,7 @@ def conclude(
         StoreError: the session did not reach the store.
     """
     wait_until_stored(recorder)
+    listen(state)
     sessions = recorder.store.sessions
     result = sessions.get(state.sessions[0])
     settled = settle(
@@ -232,7 +246,9 @@ def _run(scope: SessionScope, state: ReplayState, given: OverriddenInputs, agent
     except ReplayStop as stop:
         if state.latch is None:
             raise stop.error from stop
-    except Exception:  # noqa: BLE001 - the agent's own failure, kept in its session by the boundary
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - the agent's own end, kept in its session by the boundary
         return
 
 

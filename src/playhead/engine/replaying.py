@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from playhead.core.policy import HistoryConfig, LiveModel, ModelPolicy, ReplayOverride, RunLive, Serve, Stop, ToolPolicy
 from playhead.core.values import JSON, LedgerRow, Node, NoKey, Origin, Session, SessionStatus
-from playhead.errors import PlayheadError, ReplayStop
+from playhead.errors import PlayheadError, RecordingError, ReplayStop
 
 if TYPE_CHECKING:
     from playhead.engine.models import ToolWriter
@@ -82,6 +82,8 @@ class ReplayState:
         live_models: whether requests go out for real; False under model history.
         other_threads: threads that ran before the replay began; without its context they are no part of it.
         sessions: ids of the sessions recorded under this state, first the result session.
+        over: the replay has ended: what its agent left running gets no answers any more.
+        detached: this is a forked child; the replay goes on in its parent.
     """
 
     tape: Any
@@ -106,6 +108,8 @@ class ReplayState:
     ledger: list[LedgerRow] = field(default_factory=list[LedgerRow])
     other_threads: frozenset[int] = field(default_factory=lambda: _running_threads())
     sessions: list[str] = field(default_factory=list[str])
+    over: bool = False
+    detached: bool = False
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def stop(self, error: PlayheadError) -> ReplayStop:
@@ -120,10 +124,18 @@ class ReplayState:
                     self.on_latch(stop)
             return self.latch
 
+    def refuse(self, error: PlayheadError, tool: str | None = None) -> ReplayStop:
+        """`stop`, for a call that nothing decides: the ledger shows it."""
+        if not self.over:
+            self.note(LedgerRow(kind="tool", by="stopped", tool=tool, detail=error.message))
+        return self.stop(error)
+
     def check(self) -> None:
-        """Raises the latched stop, if there is one."""
+        """Raises the latched stop, if there is one, and when the replay is over."""
         if self.latch is not None:
             raise self.latch
+        if self.over:
+            raise self.stop(RecordingError("a call was made after the replay had ended, where nothing can answer it"))
 
     def note(self, row: LedgerRow) -> int:
         """Adds a ledger row and gives its index."""

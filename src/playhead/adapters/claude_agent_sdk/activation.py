@@ -37,7 +37,7 @@ def is_installed() -> bool:
 
 def _wrapped(original: Any) -> Any:
     def query(*, prompt: Any, options: Any = None, transport: Any = None) -> Any:
-        wanted = sessions_wanted() or seam.current() is not None
+        wanted = seam.is_seen(wanted=sessions_wanted())
         if not wanted or not isinstance(prompt, str):
             return original(prompt=prompt, options=options, transport=transport)
         return PlayheadClaudeRunner(DEFAULT).query(prompt=prompt, options=options, transport=transport)

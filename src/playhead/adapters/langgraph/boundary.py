@@ -101,7 +101,7 @@ def _begin(graph: Any, given: Any, config: Any, options: dict[str, Any], entry: 
     if _INVOKED.get() is graph:
         _INVOKED.set(None)
         return None
-    if not (sessions_wanted() or seam.current() is not None):
+    if not seam.is_seen(wanted=sessions_wanted()):
         return None
     try:
         return _Run(graph, given, config, options.get("context"), entry)

@@ -50,7 +50,7 @@ def _wrap() -> None:
 
 
 def _wanted() -> bool:
-    return sessions_wanted() or seam.current() is not None
+    return seam.is_seen(wanted=sessions_wanted())
 
 
 def _wrapped_runner(original: Any, driver: Any) -> Any:

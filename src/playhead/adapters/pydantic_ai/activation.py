@@ -47,5 +47,6 @@ def _wrapped(original: Any) -> Any:
 
 
 def _wanted(agent: Agent[Any, Any], kwargs: dict[str, Any]) -> bool:
-    seen = sessions_wanted() or seam.current() is not None
-    return seen and not is_present(agent, kwargs.get("capabilities"))
+    if is_present(agent, kwargs.get("capabilities")):
+        return False
+    return seam.is_seen(wanted=sessions_wanted())
