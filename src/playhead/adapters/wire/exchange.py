@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from playhead.adapters.wire.decoding import Decoder, decoder_for
 from playhead.adapters.wire.envelope import KEPT_HEADERS, Served, http_failure, native, served
 from playhead.adapters.wire.overriding import overridden
 from playhead.core.canonical import parse_json, render
@@ -18,6 +17,7 @@ from playhead.core.protocol.providers import FORMS, Place, place_of, read_rest
 from playhead.core.protocol.shape import is_object
 from playhead.core.values import ErrorInfo, Outcome, OutcomeKind
 from playhead.engine import gating
+from playhead.engine.decoding import Decoder, decoder_for
 from playhead.engine.egress import is_own_traffic
 from playhead.engine.frames import FRAME
 from playhead.engine.seam import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from playhead.adapters.wire.decoding import decoder_for
+from playhead.engine.decoding import decoder_for
 
 if sys.version_info >= (3, 14):
     from compression import zstd
