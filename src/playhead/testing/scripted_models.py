@@ -15,7 +15,7 @@ Each follows the recording of its case until a result is not the recorded one, a
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -25,10 +25,11 @@ from playhead.core.match import equal
 from playhead.core.protocol import parts
 from playhead.core.protocol.parts import Message, Part
 from playhead.core.protocol.shape import is_list, is_object, obj, objects
-from playhead.core.suite import Case
+from playhead.core.suite import Case, ToolSchema
 from playhead.core.trial_drive import ModelAsk, ModelSaid
+from playhead.engine.model_access import Place, StrictUse
 
-__all__ = ["SCRIPTED", "Coin", "Scripted", "scripted"]
+__all__ = ["SCRIPTED", "Coin", "Scripted", "ScriptedAccess", "scripted"]
 
 Model: TypeAlias = Callable[[ModelAsk], ModelSaid]
 
@@ -226,3 +227,20 @@ class Coin:
         drawn = ((ask.seed or 0) * 2654435761 % 2**32) / 2**32
         name = self.tools[0] if drawn < self.share else self.tools[1]
         return ModelSaid(message=parts.message("assistant", [parts.call(name, {}, "coin")]), served="scripted-coin")
+
+
+class ScriptedAccess:
+    """A scripted model for the trials of a run (`engine.suite_run`)."""
+
+    def __init__(self, name: str, cases: Mapping[str, Case]) -> None:
+        self.name = f"scripted:{name}"
+        self._models: dict[str, Scripted] = {id: scripted(name, case) for id, case in cases.items()}
+
+    def strict(self, tools: Sequence[ToolSchema]) -> StrictUse:
+        return StrictUse()
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    async def ask(self, ask: ModelAsk, at: Place) -> ModelSaid:
+        return self._models[at.case](ask)
