@@ -97,17 +97,10 @@ def run(
     cases = _cases(contents, slice=slice, case=case, intent=intent, limit=limit, unlabelled=unlabelled)
     if slice != "tune" and not (reason or "").strip():
         raise UsageError("reading the held-back slice needs a reason", hint="--reason TEXT; it goes to the access log")
-    made = [
-        _new(
-            contents, cases, one, runs=runs or contents.suite.defaults.runs, driver=driver, outcome=outcome,
-            slice=slice, reason=reason, strict=strict, seed=seed,
-            config={
-                "suite": str(Path(suite).resolve()) if Path(suite).is_dir() else suite, "base_url": base_url,
-                "key_env": key_env, "answers": answers,
-            },
-        )
-        for one in names
-    ]  # fmt: skip
+    config = {"suite": _whole(suite), "base_url": base_url, "key_env": key_env, "answers": answers}
+    shared: dict[str, Any] = {"slice": slice, "reason": reason, "strict": strict, "seed": seed, "config": config}
+    shared |= {"runs": runs or contents.suite.defaults.runs, "driver": driver, "outcome": outcome}
+    made = [_new(contents, cases, one, **shared) for one in names]
     if estimate:
         return _estimated(contents, cases, made)
     if slice != "tune":
@@ -117,6 +110,11 @@ def run(
         contents = home.contents()
     done = [_execute(context, contents, cases, one, limits) for one in made]
     return _result(context, contents, done, export=export, trust=trust)
+
+
+def _whole(suite: str) -> str:
+    """The suite as another command, in another folder, finds it."""
+    return str(Path(suite).resolve()) if Path(suite).is_dir() else suite
 
 
 def _models(model: Sequence[str], answers: str | None) -> list[str]:
