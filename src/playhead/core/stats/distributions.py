@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 _TINY: Final = 1e-300
-_EXACT: Final = 1e-16
+_EXACT: Final = 1e-15
 
 
 def normal_cdf(x: float) -> float:
@@ -86,7 +86,11 @@ def t_cdf(x: float, df: float) -> float:
     """P(T <= x) of Student's t (Abramowitz and Stegun 26.7.1)."""
     if math.isinf(x):
         return float(x > 0)
-    tail = 0.5 * beta_cdf(df / (df + x * x), df / 2, 0.5)
+    square = x * x
+    if square < df:
+        tail = 0.5 - 0.5 * beta_cdf(square / (df + square), 0.5, df / 2)  # the other end loses what is near zero
+    else:
+        tail = 0.5 * beta_cdf(df / (df + square), df / 2, 0.5)
     return tail if x < 0 else 1 - tail
 
 
@@ -106,7 +110,7 @@ def chi2_tail(x: float, df: float) -> float:
 
     Series below the mean, continued fraction above it (Abramowitz and Stegun 6.5.29 and 6.5.31).
     """
-    if x <= 0 or df <= 0:
+    if x / 2 <= 0 or df <= 0:
         return 1.0
     a, y = df / 2, x / 2
     front = math.exp(a * math.log(y) - y - math.lgamma(a))
@@ -153,8 +157,10 @@ def fair_tail(k: int, n: int) -> float:
 
 
 def fair_point(k: int, n: int) -> float:
-    """P(X = k), X ~ Bin(n, 1/2)."""
-    return math.comb(n, k) / (1 << n)
+    """P(X = k), X ~ Bin(n, 1/2), correctly rounded up to 1,000 coins."""
+    if n <= 1000:
+        return math.comb(n, k) / (1 << n)
+    return math.exp(math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2))
 
 
 def convolved(left: list[float], right: list[float]) -> list[float]:

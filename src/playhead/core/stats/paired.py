@@ -20,8 +20,11 @@ from playhead.core.stats.rates import Interval, Passes, rate_interval, standard_
 FEW = 10
 """With fewer differing cases than this, an interval of a difference is never narrower than the zero-event bound."""
 
-_EXACT_COST = 40_000_000
+_EXACT_COST = 16_000_000
 """Bits that the exact convolution may hold; beyond it, probabilities are doubles and the tails below 1e-18 are cut."""
+
+_SIZES = 48
+"""Beyond that cost, differences in units finer than this share of the largest are rounded (runs of many numbers)."""
 
 
 class SignFlip(NamedTuple):
@@ -115,10 +118,11 @@ def signflip(differences: Sequence[int]) -> SignFlip:
     sizes = [abs(d) for d in differences if d]
     if not sizes:
         return SignFlip(1.0, 1.0)
-    unit = math.gcd(*sizes)
-    risen = sum(d for d in differences if d > 0) // unit
-    counts = Counter(size // unit for size in sizes)
-    n = len(sizes)
+    n, unit = len(sizes), math.gcd(*sizes)
+    if sum(sizes) // unit * (n + 1) > _EXACT_COST and max(sizes) // unit > _SIZES:
+        unit = min(max(sizes) // _SIZES, 2 * sum(sizes) * (n + 1) // _EXACT_COST + 1)
+    counts = Counter((size + unit // 2) // unit for size in sizes)
+    risen = sum((d + unit // 2) // unit for d in differences if d > 0)
     total = sum(size * times for size, times in counts.items())
     if total * (n + 1) <= _EXACT_COST:
         return _exact_flips(counts, n, total, risen)
@@ -223,15 +227,11 @@ def mcnemar(b: int, c: int) -> tuple[float, float]:
     n = b + c
     if n == 0:
         return 1.0, 1.0
-    point = fair_point(b, n) if n <= 4000 else math.exp(_log_point(b, n))
+    point = fair_point(b, n)
     if b == c:
         return 1.0, 1 - point / 2
     exact = min(1.0, 2 * fair_tail(min(b, c), n))
     return exact, exact - point
-
-
-def _log_point(k: int, n: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2)
 
 
 def _corrected_chi2(b: int, c: int) -> tuple[float, float]:
