@@ -48,6 +48,8 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("suite list", "suites:list_suites", "List the suites of the store."),
     ("suite show", "suites:show", "Show a suite's cases with label state and slice."),
     ("suite export", "suites:export", "Write a suite to a folder that is fit for git."),
+    ("suite label", "suite_labels:label", "Give a suite's cases weak, mined or proposed labels, or facts."),
+    ("suite review", "suite_labels:review", "Decide on labels, and see how far the rest can be trusted."),
     ("suite run", "suite_runs:run", "Try every case of a suite with one model or several, and score it."),
     ("suite rescore", "suite_runs:rescore", "Score the stored trials of a run again, with today's labels."),
     ("import", "importing:import_", "Import recordings made by other tools."),

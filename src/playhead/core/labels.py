@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from playhead.core.argument_schema import argument_errors
 from playhead.core.canonical import canonical_stored
@@ -85,9 +85,14 @@ def read_label(data: JSON) -> Any:
     """The label of its JSON form.
 
     Raises:
-        ValueError: not a label (pydantic's ``ValidationError``).
+        ValueError: not a label; the text says where and why.
     """
-    return _LABEL.validate_python(data)
+    try:
+        return _LABEL.validate_python(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        at = pointer(first["loc"][1:])
+        raise ValueError(f"{first['msg']} at {at or 'the top'}") from error
 
 
 def label_json(label: Any) -> dict[str, JSON]:

@@ -340,7 +340,7 @@ def execute(
     )  # fmt: skip
     done = False
     try:
-        _in_a_loop(running.all(todo(store, run)))
+        in_a_loop(running.all(todo(store, run)))
         done = running.stopped_by is None
     finally:
         ended = replace(
@@ -353,7 +353,7 @@ def execute(
     return ended
 
 
-def _in_a_loop(work: Any) -> None:
+def in_a_loop(work: Any) -> None:
     """Runs asynchronous work to its end, also where the caller is inside a loop of its own (a notebook)."""
     try:
         asyncio.get_running_loop()
