@@ -8,7 +8,7 @@ differs is the divergence, also when a later equal recording answered the call.
 import bisect
 import difflib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,9 +16,12 @@ from playhead.core.canonical import NoKeyError, canonical_stored, render
 from playhead.core.keys import strip
 from playhead.core.match import differences
 from playhead.core.protocol.request import request_diff
+from playhead.core.recording import same_outcome
 from playhead.core.values import (
     JSON,
+    OUTPUT_NOT_STORED,
     Divergence,
+    ErrorInfo,
     Node,
     NodeKind,
     NodeStatus,
@@ -84,26 +87,18 @@ def compare(
     Args:
         ignore: pointers per tool that do not count (the ``ignore`` of a policy).
         models: whether model requests count as differences (they do under model history).
-        output: whether the final output and status count.
+        output: whether the ends of the run and of its turns count: status, error, output.
     """
     pairs = align(baseline_nodes, result_nodes, ignore=ignore or {})
     places = _places(pairs, ignore or {})
+    entered = {n.parent_id for n in result_nodes if n.call is not None and n.parent_id is not None}
     found = [d for pair in pairs if (d := _pair_difference(pair, places, ignore or {}, models)) is not None]
+    found += [d for pair in pairs if (d := _outcome_difference(pair, entered)) is not None]
     output_equal = _same(baseline.output, result.output)
     output_diff = None if output_equal else text_diff(_text(baseline.output), _text(result.output))
-    if output and baseline.status != result.status:
-        found.append(_status_difference(baseline, result))
-    elif output and not output_equal:
-        found.append(
-            Divergence(
-                what="output",
-                where="output",
-                expected=baseline.output,
-                seen=result.output,
-                diff=output_diff,
-                explanation="the final output differs",
-            )
-        )
+    if output:
+        found += _turn_differences(baseline, result)
+        found += _end_difference(baseline, result, output_diff)
     return Comparison(
         baseline_id=baseline.id,
         result_id=result.id,
@@ -257,6 +252,38 @@ def _tool_difference(pair: Pair, places: _Places, ignore: Ignore) -> Divergence 
     return _tool_divergence(what, where, pair, why)
 
 
+def _outcome_difference(pair: Pair, entered: Collection[str]) -> Divergence | None:
+    """Equal calls of which the replay's gave something else, where that is not the point of its policy: a call answered
+    by another recording than the one in its place, or run only for the calls inside it (``entered``)."""
+    theirs, ours = pair.baseline, pair.result
+    if theirs is None or ours is None or ours.call is None:
+        return None
+    provenance = ours.call.provenance
+    if provenance is None or provenance.node_id == theirs.id:
+        return None
+    counts = provenance.by == "served" or (provenance.by == "live" and ours.id in entered)
+    if not counts or same_outcome(theirs.outcome, ours.outcome):
+        return None
+    expected, seen = _shown_outcome(theirs), _shown_outcome(ours)
+    return Divergence(
+        what="outcome",
+        where=place_name(pair),
+        baseline_node=theirs.id,
+        result_node=ours.id,
+        expected=expected,
+        seen=seen,
+        diff=text_diff(_text(expected), _text(seen)),
+        explanation=f"{ours.call.tool} gave something else than in the recording",
+    )
+
+
+def _shown_outcome(node: Node) -> JSON:
+    outcome = node.outcome
+    if outcome is None:
+        return None
+    return outcome.value if outcome.error is None else f"{outcome.error.class_name}: {outcome.error.message}"
+
+
 _What = Literal["tool", "arguments", "order", "extra", "missing", "model_request", "output", "status", "outcome"]
 
 
@@ -351,16 +378,65 @@ def _same_request(theirs: Node, ours: Node) -> bool:
     return provenance is not None and provenance.by == "served" and provenance.node_id == theirs.id
 
 
+def _turn_differences(baseline: Session, result: Session) -> Iterator[Divergence]:
+    if len(baseline.turns) != len(result.turns):
+        return  # turns are what a framework's runs are; an entry point may run them in one go
+    for number, (theirs, ours) in enumerate(zip(baseline.turns, result.turns, strict=True), 1):
+        if not _same(theirs.output, ours.output):
+            yield Divergence(
+                what="output",
+                where=f"turn {number}",
+                expected=theirs.output,
+                seen=ours.output,
+                diff=text_diff(_text(theirs.output), _text(ours.output)),
+                explanation=f"the output of turn {number} differs",
+            )
+
+
+def _end_difference(baseline: Session, result: Session, output_diff: str | None) -> Iterator[Divergence]:
+    if baseline.status != result.status or not _same_failure(baseline.error, result.error):
+        yield _status_difference(baseline, result)
+    elif output_diff is not None and not (lost_output(baseline) or lost_output(result)):
+        yield Divergence(
+            what="output",
+            where="output",
+            expected=baseline.output,
+            seen=result.output,
+            diff=output_diff,
+            explanation="the final output differs",
+        )
+
+
+def lost_output(session: Session) -> bool:
+    """Whether the session had an output that has no stored form, so that nothing can be held against it."""
+    return session.output is None and any(w.startswith(OUTPUT_NOT_STORED) for w in session.warnings)
+
+
+def _same_failure(theirs: ErrorInfo | None, ours: ErrorInfo | None) -> bool:
+    """Whether two runs failed alike. A recorded error may come back as the class that stands for its own."""
+    if theirs is None or ours is None:
+        return theirs is ours
+    if theirs.message != ours.message:
+        return False
+    return theirs.class_name == ours.class_name or "ReplayedToolError" in (theirs.class_name, ours.class_name)
+
+
 def _status_difference(baseline: Session, result: Session) -> Divergence:
     error = result.error or baseline.error
     why = f"the baseline {baseline.status.value}, the result {result.status.value}"
+    if baseline.status == result.status and baseline.error is not None and result.error is not None:
+        why = f"the baseline {_shown(baseline.error)}, and the result"
     return Divergence(
         what="status",
         where="end of the run",
         expected=baseline.status.value,
         seen=result.status.value,
-        explanation=f"{why}: {error.class_name}: {error.message}" if error else why,
+        explanation=f"{why}: {_shown(error)}" if error else why,
     )
+
+
+def _shown(error: ErrorInfo) -> str:
+    return f"{error.class_name}: {error.message}"
 
 
 def place_name(pair: Pair) -> str:

@@ -15,19 +15,22 @@ _MADE_UP = {
 _HARMLESS_MARKS = frozenset({"decided inside", "rejected again", "text", "ended with the recording"})
 
 
-def fidelity(comparison: Comparison, ledger: Sequence[LedgerRow], *, compared: int) -> Fidelity:
+def fidelity(
+    comparison: Comparison, ledger: Sequence[LedgerRow], *, compared: int, doubts: Sequence[str] = ()
+) -> Fidelity:  # fmt: skip
     """Judges an unchanged replay.
 
     Args:
         comparison: baseline against result, as `compare` gives it under the replay's policies.
         ledger: every row of the replay.
         compared: how many calls of the baseline stood to be compared; with none, nothing is proven.
+        doubts: what else could not be compared.
 
     Returns:
         ``diverged`` with the first difference; ``unproven`` with every reason why a replay without difference
         proves nothing; else ``faithful``.
     """
-    broken = [row for row in ledger if row.by in _BROKEN]
+    broken = [row for row in ledger if row.by in _BROKEN or _refused_anew(row)]
     unused = [row for row in ledger if row.by == "unused"]
     if comparison.divergence is not None:
         return Fidelity(
@@ -41,12 +44,17 @@ def fidelity(comparison: Comparison, ledger: Sequence[LedgerRow], *, compared: i
             reasons=tuple(_text(row) for row in broken or unused),
             divergence=_from_row((broken or unused)[0]),
         )
-    doubts = list(_doubts(ledger))
+    doubts = [*_doubts(ledger), *doubts]
     if not compared:
         doubts.insert(0, "nothing was recorded to compare with")
     if doubts:
         return Fidelity(kind=FidelityKind.UNPROVEN, reasons=tuple(doubts))
     return Fidelity(kind=FidelityKind.FAITHFUL)
+
+
+def _refused_anew(row: LedgerRow) -> bool:
+    """A call that was refused before any tool ran, and was not recorded so."""
+    return row.by == "rejected" and "rejected again" not in row.marks
 
 
 def _doubts(ledger: Iterable[LedgerRow]) -> Iterable[str]:

@@ -338,6 +338,9 @@ class Session:
     project: str = "default"
 
 
+OUTPUT_NOT_STORED = "the output is not stored"
+"""How the warning of a session begins whose output has no stored form."""
+
 FROM_SOURCE = "import"
 """The evaluator of verdicts that came with an imported record; they change with it."""
 
@@ -467,6 +470,9 @@ class Replay:
     idempotency_key: str | None = None
     group_id: str | None = None  # replays made by one request with repeats
     job_id: str | None = None
+    cohort: str | None = None  # name@version of the experiment run that it is part of
+    arm: str | None = None
+    repeat: int | None = None
     result_session_id: str | None = None
     started_at: int | None = None
     ended_at: int | None = None

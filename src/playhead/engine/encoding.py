@@ -13,6 +13,7 @@ from playhead.core.redact import Redactor
 from playhead.core.totals import add_cost, add_usage, remainder
 from playhead.core.values import (
     JSON,
+    OUTPUT_NOT_STORED,
     Cost,
     Encoded,
     ErrorInfo,
@@ -293,7 +294,7 @@ class Encoder:
             rest = remainder(active.usage_total, counted)
             usage = add_usage((counted, rest))
         usage = add_usage((usage, *active.usage_beside)) if active.usage_beside else usage
-        warnings = [*totals.warnings, *(f"the output is not stored: {text}" for text in problems.values())]
+        warnings = [*totals.warnings, *(f"{OUTPUT_NOT_STORED}: {text}" for text in problems.values())]
         return replace(
             self.opening(active) if active.inputs_changed else opened,
             status=active.status,

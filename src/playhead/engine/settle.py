@@ -1,12 +1,13 @@
 """Settling a replay: ledger, comparison, fidelity and final status, once the agent has ended."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from playhead.core.compare import Comparison, compare
+from playhead.core.compare import Comparison, compare, lost_output
 from playhead.core.fidelity import fidelity
 from playhead.core.policy import HistoryConfig, HistoryModel, StaticConfig, ToolPolicy
 from playhead.core.values import (
+    OUTPUT_NOT_STORED,
     ErrorInfo,
     Fidelity,
     FidelityKind,
@@ -50,7 +51,10 @@ def settle(
     ``extra`` are rows from outside the seam, such as refused connections.
     """
     ledger = (*state.ledger, *leftovers(state), *extra)
+    ledger += tuple(_unseen_stop(state, ledger))
     from_history = isinstance(state.model_policy, HistoryModel)
+    no_models = not any(n.kind is NodeKind.MODEL_CALL for n in (*baseline_nodes, *result_nodes))
+    output = from_history or (no_models and not fork)  # a live model may say something else
     comparison = compare(
         baseline,
         baseline_nodes,
@@ -58,9 +62,15 @@ def settle(
         result_nodes,
         ignore=ignored(state.policy),
         models=from_history,
-        output=from_history or baseline.status is not result.status,
+        output=output or baseline.status is not result.status,
     )
-    judged = fidelity(comparison, ledger, compared=_compared(baseline_nodes, from_history))
+    lost = output and (lost_output(baseline) or lost_output(result))
+    judged = fidelity(
+        comparison,
+        ledger,
+        compared=_compared(baseline_nodes, from_history),
+        doubts=[f"{OUTPUT_NOT_STORED}, so it was not compared"] if lost else [],
+    )
     error = _error(state, ledger, baseline_nodes, result, fork)
     final = replace(
         replay,
@@ -75,6 +85,14 @@ def settle(
     return Settled(replay=final, comparison=comparison)
 
 
+def _unseen_stop(state: ReplayState, ledger: Sequence[LedgerRow]) -> Iterator[LedgerRow]:
+    """A row for a stop that no call's own row shows: whatever stopped a replay stands in its ledger."""
+    stop = state.latch
+    shown = any(row.by in ("missed", "stopped", "stale", "ambiguous") for row in ledger)
+    if stop is not None and not isinstance(stop, RecordingEnded) and not shown:
+        yield LedgerRow(kind="note", by="stopped", detail=stop.error.message)
+
+
 def ignored(policy: ToolPolicy) -> dict[str, Sequence[str]]:
     """The pointers that a policy takes out of matching, per tool."""
     return {
@@ -85,8 +103,9 @@ def ignored(policy: ToolPolicy) -> dict[str, Sequence[str]]:
 
 
 def leftovers(state: ReplayState) -> list[LedgerRow]:
-    """A row for each recorded call that nothing asked for."""
-    return [
+    """A row for each recorded call that nothing asked for, under model history of the model too."""
+    models = state.answers.leftovers() if state.answers is not None else ()
+    rows = [
         LedgerRow(
             kind="leftover",
             by="unused",
@@ -100,6 +119,19 @@ def leftovers(state: ReplayState) -> list[LedgerRow]:
         )
         for r in state.tape.leftovers()
     ]
+    rows += [
+        LedgerRow(
+            kind="leftover",
+            by="unused",
+            detail=f"model call {m.number}",
+            key=m.key,
+            path=m.path,
+            from_session=m.node.session_id,
+            from_node=m.node.id,
+        )
+        for m in models
+    ]
+    return rows
 
 
 def _compared(nodes: Sequence[Node], from_history: bool) -> int:
