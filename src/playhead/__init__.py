@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from playhead.engine.failures import register_error
     from playhead.engine.project import flush
     from playhead.engine.replay import ReplayResult
+    from playhead.engine.suite_client import SuiteClient
+    from playhead.engine.suite_client import open_suite as suite
     from playhead.errors import MissError, PlayheadError, ReplayedToolError, ReplayStop
     from playhead.store.ports import SessionQuery
 
@@ -60,6 +62,7 @@ __all__ = [
     "SessionQuery",
     "StaticCase",
     "StaticConfig",
+    "SuiteClient",
     "ToolPolicy",
     "Verdict",
     "__version__",
@@ -73,6 +76,7 @@ __all__ = [
     "register_type",
     "replay",
     "session",
+    "suite",
     "tool",
     "uninstall",
 ]
@@ -108,6 +112,8 @@ _HOMES = {
     "register_error": "engine.failures",
     "flush": "engine.project",
     "ReplayResult": "engine.replay",
+    "SuiteClient": "engine.suite_client",
+    "suite": "engine.suite_client:open_suite",
     "MissError": "errors",
     "PlayheadError": "errors",
     "ReplayedToolError": "errors",

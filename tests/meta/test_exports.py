@@ -31,6 +31,7 @@ PUBLIC = {
     "SessionQuery",
     "StaticCase",
     "StaticConfig",
+    "SuiteClient",
     "ToolPolicy",
     "Verdict",
     "agent",
@@ -43,6 +44,7 @@ PUBLIC = {
     "register_type",
     "replay",
     "session",
+    "suite",
     "tool",
     "uninstall",
 }

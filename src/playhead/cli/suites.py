@@ -10,9 +10,9 @@ from cyclopts import Parameter
 
 from playhead.cli import shown
 from playhead.cli.context import Context, Ctx
+from playhead.cli.filters import EVERYTHING, Filter, FilterOptions
 from playhead.cli.output import Block, Fields, Result, Table, shortened
-from playhead.core.values import JSON, Origin, SessionStatus
-from playhead.engine.clock import SYSTEM_CLOCK
+from playhead.core.values import JSON
 from playhead.errors import ConflictError, UsageError
 from playhead.store.ports import SessionQuery
 
@@ -61,15 +61,9 @@ def build(
     effects: str | None = None,
     intent: str | None = None,
     confirm: tuple[str, ...] = (),
+    chosen: FilterOptions = EVERYTHING,
     session: tuple[str, ...] = (),
-    agent: tuple[str, ...] = (),
-    agent_version: str | None = None,
-    origin: tuple[Literal["live", "replay", "import", "probe"], ...] = ("live", "import"),
-    status: tuple[Literal["open", "completed", "failed", "abandoned"], ...] = ("completed", "failed"),
-    tag: tuple[str, ...] = (),
-    conversation: str | None = None,
-    since: str | None = None,
-    until: str | None = None,
+    cohort: str | None = None,
     limit: int | None = None,
 ) -> Result:
     """Make a suite of cases from recorded sessions, or from files of a benchmark.
@@ -89,14 +83,7 @@ def build(
         intent: Intent of every case; left out, what a session names in its metadata or a tag intent:NAME.
         confirm: Name of a verdict that confirms a session; all but fidelity when left out.
         session: This session; may be given several times.
-        agent: Sessions of this agent.
-        agent_version: Of this agent version (its id).
-        origin: How the session came to be.
-        status: In this status.
-        tag: With this tag; given several times, with all of them.
-        conversation: Of this conversation.
-        since: Started at or after: 2h, 3d, 2026-05-01, 2026-05-01T12:30.
-        until: Started before.
+        cohort: Sessions of this cohort: NAME or NAME@VERSION.
         limit: At most so many sessions.
     """
     if source is not None and not paths:
@@ -115,15 +102,10 @@ def build(
     elif source == "folder":
         contents = _folder(paths, name)
     else:
-        now = SYSTEM_CLOCK.now()
-        query = SessionQuery(
-            agents=agent or None, agent_version=agent_version, origins=tuple(Origin(o) for o in origin),
-            statuses=tuple(SessionStatus(s) for s in status), tags=tag or None, conversation=conversation,
-            since=shown.instant(since, now=now), until=shown.instant(until, now=now),
-        )  # fmt: skip
+        ids = [] if source is not None else _sessions(context, chosen, session, cohort)
         contents, captured = _captured(
-            context, source, paths, called, query, session, limit=limit, tools=_tools(tools), effects=declared,
-            intent=intent, confirm=confirm, add=add,
+            context, source, paths, called, ids, limit=limit, tools=_tools(tools), effects=declared, intent=intent,
+            confirm=confirm, add=add,
         )  # fmt: skip
     where = _keep(context, contents, into, add=add)
     return _report(contents, where, captured)
@@ -138,20 +120,40 @@ def _folder(paths: Sequence[str], name: str | None) -> "Contents":
     return contents if name is None else replace(contents, suite=contents.suite.model_copy(update={"name": name}))
 
 
+def _sessions(context: Context, chosen: Filter, ids: Sequence[str], cohort: str | None) -> list[str]:
+    """The sessions that were asked for: these, those of a cohort, or what the filters find: by default live and
+    imported ones that have ended."""
+    from dataclasses import replace
+
+    from playhead.engine.exports import find_ids
+
+    store = context.store
+    if sum((bool(ids), cohort is not None, chosen.is_given)) > 1:
+        raise UsageError("sessions, a cohort and filters are given at once", hint="keep one of them")
+    if ids:
+        return [store.sessions.resolve(one) for one in ids]
+    if cohort is not None:
+        from playhead.engine.cohorts import CohortClient
+
+        return list(CohortClient(store).find(cohort).members)
+    asked = replace(chosen, origin=chosen.origin or ("live", "import"), status=chosen.status or ("completed", "failed"))
+    return find_ids(store, asked.query(store))
+
+
 def _captured(
-    context: Context, source: str | None, paths: Sequence[str], name: str, query: SessionQuery, ids: Sequence[str], *,
-    limit: int | None, tools: "list[ToolSchema]", effects: Any, intent: str | None, confirm: Sequence[str], add: bool,
+    context: Context, source: str | None, paths: Sequence[str], name: str, ids: Sequence[str], *, limit: int | None,
+    tools: "list[ToolSchema]", effects: Any, intent: str | None, confirm: Sequence[str], add: bool,
 ) -> "tuple[Contents, Captured]":  # fmt: skip
     from playhead.engine.exports import find_ids
     from playhead.engine.suite_build import build as build_suite
 
     store = context.store if source is None else _imported(source, paths, tools)
-    chosen = [store.sessions.resolve(one) for one in ids] or find_ids(store, query)
-    if not chosen:
+    sessions = ids or ([] if source is None else find_ids(store, SessionQuery()))
+    if not sessions:
         raise UsageError("no session fits", hint="see playhead session list with the same options")
     known = context.make_store().suites.get(name) if add and name in context.make_store().suites.names() else None
     return build_suite(
-        store, chosen[:limit], name=name, tools=tools, effects=effects, intent=intent or source,
+        store, sessions[:limit], name=name, tools=tools, effects=effects, intent=intent or source,
         confirming=frozenset(confirm) or None, known_effects=source is not None, known=known,
     )  # fmt: skip
 
