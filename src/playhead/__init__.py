@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from playhead.adapters.inline import replay
     from playhead.adapters.installation import install, uninstall
     from playhead.core.evaluation import EvaluationContext
+    from playhead.core.experiments import Arm, ExperimentConfig, RunConfig
     from playhead.core.policy import (
         ErrorCase,
         HistoryConfig,
@@ -41,10 +42,12 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Arm",
     "Client",
     "ErrorCase",
     "EvaluationContext",
     "EvaluatorConfig",
+    "ExperimentConfig",
     "HistoryConfig",
     "HistoryModel",
     "InjectConfig",
@@ -59,6 +62,7 @@ __all__ = [
     "ReplayResult",
     "ReplayStop",
     "ReplayedToolError",
+    "RunConfig",
     "SessionQuery",
     "StaticCase",
     "StaticConfig",
@@ -101,6 +105,9 @@ _HOMES = {
     "StaticConfig": "core.policy",
     "ToolPolicy": "core.policy",
     "EvaluationContext": "core.evaluation",
+    "Arm": "core.experiments",
+    "ExperimentConfig": "core.experiments",
+    "RunConfig": "core.experiments",
     "EvaluatorConfig": "core.requests",
     "Verdict": "core.values",
     "ReplayCreateRequest": "core.requests",

@@ -10,10 +10,12 @@ import playhead
 
 PUBLIC = {
     "__version__",
+    "Arm",
     "Client",
     "ErrorCase",
     "EvaluationContext",
     "EvaluatorConfig",
+    "ExperimentConfig",
     "HistoryConfig",
     "HistoryModel",
     "InjectConfig",
@@ -28,6 +30,7 @@ PUBLIC = {
     "ReplayResult",
     "ReplayStop",
     "ReplayedToolError",
+    "RunConfig",
     "SessionQuery",
     "StaticCase",
     "StaticConfig",

@@ -122,7 +122,7 @@ def create(
     plan = client.plan(request, run_spec=_run_spec(change), inline=way.inline)
     for text in (*plan.warnings, *plan.notes):
         context.note(text)
-    _allow_live(plan, context, allowed=way.allow_live)
+    allow_live_tools(plan.live_tools, context, allowed=way.allow_live)
     if way.inline:
         done = _run_here(plan, context)
     else:
@@ -239,11 +239,11 @@ def _run_spec(change: Change) -> Any:
     return RunSpec(entry_point=change.entry_point, working_dir=os.getcwd())  # noqa: PTH109 - a text
 
 
-def _allow_live(plan: "Plan", context: Context, *, allowed: bool) -> None:
+def allow_live_tools(tools: Sequence[str], context: Context, *, allowed: bool) -> None:
     """Says which tools will run for real; asks a person, refuses where nobody can be asked."""
-    if not plan.live_tools:
+    if not tools:
         return
-    names = "every tool" if "*" in plan.live_tools else ", ".join(plan.live_tools)
+    names = "every tool" if "*" in tools else ", ".join(tools)
     context.note(f"will run live: {names}")
     if allowed:
         return

@@ -2,15 +2,14 @@
 
 import sys
 from collections.abc import Iterator
-from typing import Literal
 
 from playhead.cli import shown
 from playhead.cli.context import Ctx
+from playhead.cli.filters import EVERYTHING, FilterOptions
 from playhead.cli.output import Block, Fields, Result, Table, plain
-from playhead.core.values import Mark, Node, NodeKind, Origin, Session, SessionStatus
-from playhead.engine.clock import SYSTEM_CLOCK
+from playhead.core.values import Mark, Node, NodeKind, Session
 from playhead.errors import UsageError
-from playhead.store.ports import SessionQuery, Store
+from playhead.store.ports import Store
 
 _HEAVY = ("inputs", "output", "turns", "trailing_input", "effective_prompt", "effective_system_prompt", "system_prompt")
 _COLUMNS = ("id", "agent", "origin", "status", "started", "took", "tokens", "cost", "tags")
@@ -19,15 +18,7 @@ _COLUMNS = ("id", "agent", "origin", "status", "started", "took", "tokens", "cos
 def list_sessions(
     *,
     context: Ctx,
-    agent: tuple[str, ...] = (),
-    agent_version: str | None = None,
-    origin: tuple[Literal["live", "replay", "import", "probe"], ...] = (),
-    status: tuple[Literal["open", "completed", "failed", "abandoned"], ...] = (),
-    tag: tuple[str, ...] = (),
-    conversation: str | None = None,
-    baseline: str | None = None,
-    since: str | None = None,
-    until: str | None = None,
+    chosen: FilterOptions = EVERYTHING,
     oldest_first: bool = False,
     limit: int = 50,
     cursor: str | None = None,
@@ -35,34 +26,12 @@ def list_sessions(
     """List recorded sessions, newest first.
 
     Args:
-        agent: Of this agent. An option that may be given several times means any of its values.
-        agent_version: Of this agent version (its id).
-        origin: How the session came to be.
-        status: In this status.
-        tag: With this tag; given several times, with all of them.
-        conversation: Of this conversation.
-        baseline: Replays of this session.
-        since: Started at or after: 2h, 3d, 2026-05-01, 2026-05-01T12:30.
-        until: Started before.
         oldest_first: Turn the order round.
         limit: At most this many.
         cursor: Go on where the last page ended.
     """
-    now = SYSTEM_CLOCK.now()
-    sessions = context.store.sessions
-    query = SessionQuery(
-        agents=agent or None,
-        agent_version=agent_version,
-        origins=tuple(Origin(name) for name in origin) or None,
-        statuses=tuple(SessionStatus(name) for name in status) or None,
-        tags=tag or None,
-        conversation=conversation,
-        baseline_id=None if baseline is None else sessions.resolve(baseline),
-        since=shown.instant(since, now=now),
-        until=shown.instant(until, now=now),
-        oldest_first=oldest_first,
-    )
-    page = sessions.find(query, limit=limit, cursor=cursor)
+    query = chosen.query(context.store, oldest_first=oldest_first)
+    page = context.store.sessions.find(query, limit=limit, cursor=cursor)
     rows = [_row(session) for session in page.items]
     empty = "no sessions; record one (playhead init says how) or try playhead demo"
     return Result(
@@ -195,12 +164,15 @@ def _line(node: Node, width: int) -> str:
     return "  ".join([*parts, took] if took else parts)
 
 
-def delete(*sessions: str, context: Ctx, yes: bool = False) -> Result:
+def delete(*sessions: str, context: Ctx, yes: bool = False, erase: bool = False) -> Result:
     """Delete sessions and everything recorded in them.
+
+    One that a cohort needs is refused.
 
     Args:
         sessions: Ids, shortened ids, last or last~N.
         yes: Do not ask first.
+        erase: Delete what a cohort needs all the same; the cohort keeps its place, and reports say that it is gone.
     """
     if not sessions:
         raise UsageError("no session was named", hint="playhead session delete ID ...")
@@ -209,7 +181,7 @@ def delete(*sessions: str, context: Ctx, yes: bool = False) -> Result:
     if not yes:
         _ask(store, ids)
     for id in ids:
-        store.sessions.delete(id)
+        store.sessions.delete(id, erase=erase)
     return Result(data={"deleted": ids}, text=[f"deleted {id}" for id in ids])
 
 

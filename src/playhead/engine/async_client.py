@@ -48,6 +48,8 @@ class PlayheadClient:
         self.evaluators: Any = AsyncView(self._client.evaluators)
         self.replays: Any = AsyncView(self._client.replays)
         self.jobs: Any = AsyncView(self._client.jobs)
+        self.cohorts: Any = AsyncView(self._client.cohorts)
+        self.experiments: Any = AsyncView(self._client.experiments)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._client.close)

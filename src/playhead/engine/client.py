@@ -9,7 +9,9 @@ from playhead.core.jobs import Job, has_ended
 from playhead.core.requests import ReplayCreateRequest
 from playhead.core.values import ErrorInfo, Fidelity, Replay, ReplayStatus, RunSpec, Verdict
 from playhead.engine.clock import SYSTEM_CLOCK, SYSTEM_IDS
+from playhead.engine.cohorts import CohortClient
 from playhead.engine.evaluator_client import EvaluatorClient
+from playhead.engine.experiments import ExperimentClient
 from playhead.engine.jobs import JobClient
 from playhead.engine.models import ToolWriter
 from playhead.engine.owner import is_gone, mark_abandoned
@@ -128,7 +130,7 @@ class ReplayClient:
 
     def plan(
         self, request: ReplayCreateRequest, *, run_spec: RunSpec | None = None, inline: bool = False,
-        settle_dead: bool = True,
+        settle_dead: bool = True, cohort: str | None = None,
     ) -> Plan:  # fmt: skip
         """Preflight: what a replay would do, or why it may not.
 
@@ -136,6 +138,7 @@ class ReplayClient:
             run_spec: how to start the agent, where that is not the version's own.
             inline: the caller brings the agent itself.
             settle_dead: look first for sessions whose process died.
+            cohort: the cohort version of the experiment run that the replay is part of.
 
         Raises:
             RefusedError: with every reason in ``details["reasons"]``.
@@ -151,6 +154,7 @@ class ReplayClient:
             owner_alive=lambda owner: not is_gone(owner),
             inline=inline,
             environment=os.environ,
+            cohort=cohort,
         )
 
     def create(self, request: ReplayCreateRequest | Plan, *, run_spec: RunSpec | None = None) -> ReplayHandle:
@@ -194,6 +198,7 @@ class Client:
         store: the ports themselves.
         sessions: recorded sessions. agents: agents and their versions. replays: re-runs. jobs: what workers do.
         evaluators: built-in and registered ones.
+        cohorts: named populations of sessions. experiments: changes, run over cohorts.
     """
 
     def __init__(self, store: Store, project: Project) -> None:
@@ -204,6 +209,8 @@ class Client:
         self.evaluators = EvaluatorClient(store)
         self.replays = ReplayClient(store, project)
         self.jobs = JobClient(store)
+        self.cohorts = CohortClient(store)
+        self.experiments = ExperimentClient(store, project)
 
     def worker(self, settings: Settings | None = None) -> Worker:
         """A worker over this store; its ``run`` blocks until it is drained."""

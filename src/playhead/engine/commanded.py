@@ -52,7 +52,9 @@ def begin() -> None:
 
 def _begin(order: dict[str, Any], client: Client, attempt: Attempt, recorder: Recorder) -> None:
     replay = client.store.replays.get(order["replay_id"])
-    plan = client.replays.plan(request_of(replay, force=order["force"]), inline=True, settle_dead=False)
+    plan = client.replays.plan(
+        request_of(replay, force=order["force"]), inline=True, settle_dead=False, cohort=replay.cohort
+    )
     state = make_state(plan, replay, client.store, recorder=recorder, writer=client.replays.writer)
     state.override_hits["prompt"] += inputs_of(plan).changed
     rows: list[LedgerRow] = []

@@ -59,6 +59,7 @@ class Plan:
     override: ReplayOverride | None
     request: ReplayCreateRequest
     fork: bool
+    cohort: str | None = None
     evaluators: tuple[JSON, ...] = ()
     live_tools: tuple[str, ...] = ()
     unservable: tuple[tuple[str, str], ...] = ()
@@ -84,6 +85,7 @@ class Plan:
                 label=self.request.label,
                 idempotency_key=f"{key}#{n}" if key and n else key,
                 group_id=group,
+                cohort=self.cohort,
                 baseline_revision=self.baseline.revision,
             )
             for n in range(self.request.repeats)
@@ -104,6 +106,7 @@ def plan_replay(
     owner_alive: Callable[[str], bool] = lambda _: True,
     inline: bool = False,
     environment: Mapping[str, str] | None = None,
+    cohort: str | None = None,
 ) -> Plan:
     """Reads what a replay needs and refuses what cannot work.
 
@@ -113,6 +116,7 @@ def plan_replay(
         owner_alive: whether the process that writes an open session still runs.
         inline: the caller brings the agent itself, so no run spec is needed.
         environment: for the provider keys that model history has to stand in for.
+        cohort: the cohort version (``name@version``) of the experiment run that the replay is part of.
 
     Raises:
         RefusedError: with every reason at once in ``details["reasons"]``.
@@ -127,7 +131,7 @@ def plan_replay(
     reasons = [
         *_baseline_reasons(baseline, request.force, owner_alive),
         *_version_reasons(version, spec, policy, request, inline),
-        *_policy_reasons(policy, writer),
+        *_policy_reasons(policy, writer, cohort),
     ]
     if request.override is not None:
         reasons += check_override(request.override, turns=len(baseline.turns))
@@ -147,6 +151,7 @@ def plan_replay(
         override=request.override,
         request=request,
         fork=fork,
+        cohort=cohort,
         evaluators=evaluators,
         live_tools=live_tools(policy),
         unservable=_unservable(nodes),
@@ -256,11 +261,11 @@ def live_tools(policy: ToolPolicy) -> tuple[str, ...]:
     )
 
 
-def _policy_reasons(policy: ToolPolicy, writer: ToolWriter | None) -> list[str]:
+def _policy_reasons(policy: ToolPolicy, writer: ToolWriter | None, cohort: str | None) -> list[str]:
     reasons: list[str] = []
     for tool, config in _configs(policy):
         at = "/default" if tool == "*" else f"/tools/{tool}"
-        if isinstance(config, HistoryConfig) and config.scope == "cohort_version":
+        if isinstance(config, HistoryConfig) and config.scope == "cohort_version" and cohort is None:
             reasons.append(f"{at}/scope: cohort_version is valid only inside experiments; use baseline or agent")
         if isinstance(config, LLMConfig):
             try:

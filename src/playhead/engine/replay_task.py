@@ -47,11 +47,20 @@ class Work:
 
 
 def work_of(plan: Plan, replays: Sequence[Replay], *, project: Project, clock: Clock, ids: IdSource) -> Work:
-    """The job of a planned replay: one task for each repeat, and a failure of one leaves the others alone."""
+    """The job of a planned replay: one task for each repeat."""
+    request = plan.request
+    job = Job(id=ids(), kind=KIND, created_at=clock.now(), label=request.label, idempotency_key=request.idempotency_key)
+    tasks = tasks_of(plan, replays, job.id, project=project, clock=clock, ids=ids)
+    return Work(job=job, tasks=tasks, replays=tuple(replace(replay, job_id=job.id) for replay in replays))
+
+
+def tasks_of(
+    plan: Plan, replays: Sequence[Replay], job_id: str, *, project: Project, clock: Clock, ids: IdSource
+) -> tuple[Task, ...]:
+    """A task for each of the replays; a failure of one leaves the others alone."""
     request, settings = plan.request, project.settings
     assert plan.run_spec is not None
     spec = replace(plan.run_spec, working_dir=absolute(plan.run_spec.working_dir))
-    job = Job(id=ids(), kind=KIND, created_at=clock.now(), label=request.label, idempotency_key=request.idempotency_key)
     base: dict[str, Any] = {
         "run_spec": codec.dump(spec),
         "timeout": request.timeout or spec.timeout or settings.timeout,
@@ -59,10 +68,10 @@ def work_of(plan: Plan, replays: Sequence[Replay], *, project: Project, clock: C
         "fork": plan.fork,
         "isolation": _isolation_of(plan, project, request.isolation),
     }
-    tasks = tuple(
+    return tuple(
         Task(
             id=ids(),
-            job_id=job.id,
+            job_id=job_id,
             kind=KIND,
             created_at=clock.now(),
             agent_version=replay.agent_version,
@@ -71,7 +80,6 @@ def work_of(plan: Plan, replays: Sequence[Replay], *, project: Project, clock: C
         )
         for replay in replays
     )
-    return Work(job=job, tasks=tasks, replays=tuple(replace(replay, job_id=job.id) for replay in replays))
 
 
 def _isolation_of(plan: Plan, project: Project, mode: Literal["require", "best", "off"]) -> dict[str, Any]:
