@@ -37,6 +37,9 @@ _ADAPTERS = (
     _Adapter("langgraph.pregel", "playhead.adapters.langgraph"),
     _Adapter("mcp", "playhead.adapters.mcp", sign="ClientSession"),
     _Adapter("google.genai", "playhead.adapters.google_genai", sign="Client"),
+    _Adapter("smolagents", "playhead.adapters.smolagents", sign="MultiStepAgent"),
+    _Adapter("crewai", "playhead.adapters.crewai", sign="Crew"),
+    _Adapter("google.adk.runners", "playhead.adapters.google_adk", sign="Runner"),
     _Adapter("litellm", "playhead.adapters.litellm", sign="acompletion"),
 )
 

@@ -119,13 +119,13 @@ class ActiveSession(Track):
         if type(parent) is ToolStep and _bare(parent.tool) == _bare(tool) and _asks(parent, arguments):
             return SilentStep(parent)
         slots = self.slots
-        slot = self._find(tool, arguments, call_id, parent) if slots.undecided or call_id is not None else None
         attempt, seq = 1, 0
-        if slot is not None:
-            with self.lock:
+        with self.lock:  # finding and taking at once: equal calls of two threads get a slot each
+            slot = self._find(tool, arguments, call_id, parent) if slots.undecided or call_id is not None else None
+            if slot is not None:
                 attempt = slots.take(slot)
-            seq = slot.seq if attempt == 1 else 0
-            call_id = slot.call_id
+                seq = slot.seq if attempt == 1 else 0
+                call_id = slot.call_id
         step = ToolStep(self, parent, tool, seq or self.next_seq(), arguments, slot, attempt, call_id)
         self.calls_seen[NodeKind.TOOL_CALL] += 1
         self.recorder.push(step)

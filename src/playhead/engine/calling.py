@@ -6,15 +6,16 @@ outcome reads there (`Shape`); recording, refusing and serving are here.
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from importlib import metadata
 from typing import Any, cast
 
-from playhead.core.values import JSON, Outcome, OutcomeKind
+from playhead.core.values import JSON, NodeKind, Outcome, OutcomeKind
 from playhead.engine.binding import FunctionBinder
 from playhead.engine.context import current, refuse_outside
 from playhead.engine.failures import rebuild
+from playhead.engine.frames import FRAME
 from playhead.engine.gating import broken
 from playhead.engine.snapshot import freeze_bound, freeze_emitted
 from playhead.engine.steps import ToolStep
@@ -146,13 +147,26 @@ async def called_async(step: ToolStep | None, live: Callable[[], Awaitable[Any]]
     return result
 
 
-def require(package: str, page: str, **hooks: Any) -> None:
-    """Refuses to wrap a framework that lacks a hook. ``hooks``: a name (``__`` for a dot) with what was found there.
+def not_a_call(tool: str) -> None:
+    """What the model asked for under this name is its answer, and no call of a tool: nothing is recorded of it."""
+    active = current()
+    if active is None:
+        return
+    frame = FRAME.get()
+    scope = getattr(frame, "scope", None) if getattr(frame, "kind", None) is NodeKind.SPAN else frame
+    with active.lock:
+        for slot in active.slots.waiting(tool, scope)[:1]:
+            active.slots.take(slot)
+            slot.settled = True
+
+
+def require(package: str, page: str, hooks: Mapping[str, Any]) -> None:
+    """Refuses to wrap a framework that lacks a hook. ``hooks``: the name of each, and whether it was found.
 
     Raises:
         RecordingError: a hook is not there, so nothing would be recorded.
     """
-    missing = [name.replace("__", ".") for name, found in hooks.items() if not found]
+    missing = [name for name, found in hooks.items() if not found]
     if missing:
         raise RecordingError(
             f"{package} {_version(package)} has no {', '.join(missing)}: its calls would not be recorded",

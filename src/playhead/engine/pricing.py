@@ -1,5 +1,6 @@
 """What a model call costs, from the kept price table of genai-prices. Used by the writer thread only."""
 
+import sys
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -41,3 +42,16 @@ def _table() -> Any:
     import genai_prices
 
     return genai_prices
+
+
+def prepare() -> None:
+    """Loads the table here and now, where the writer's thread must not be the one to do it.
+
+    The table imports ``httpx2``. Clients of openai 2 look that up in ``sys.modules`` without waiting for its import to
+    end, and fail when another thread is in the middle of it.
+    """
+    if "openai" in sys.modules and "httpx2" not in sys.modules:
+        try:
+            _table()
+        except Exception:  # noqa: BLE001 - prices are then unknown; the agent goes on
+            return

@@ -41,14 +41,13 @@ def install() -> None:
         if "patches" in _state:
             return
         client: Any = getattr(_api_client, "BaseApiClient", None)
-        require(
-            "google-genai",
-            "adapter-google-genai.md",
-            _extra_utils__get_function_map=callable(getattr(_extra_utils, "get_function_map", None)),
-            models___extra_utils=getattr(models, "_extra_utils", None) is _extra_utils,
-            chats___extra_utils=getattr(chats, "_extra_utils", _extra_utils) is _extra_utils,
-            BaseApiClient___use_aiohttp="_use_aiohttp" in getattr(client, "__dict__", {}),
-        )
+        found = {
+            "_extra_utils.get_function_map": callable(getattr(_extra_utils, "get_function_map", None)),
+            "models._extra_utils": getattr(models, "_extra_utils", None) is _extra_utils,
+            "chats._extra_utils": getattr(chats, "_extra_utils", _extra_utils) is _extra_utils,
+            "BaseApiClient._use_aiohttp": "_use_aiohttp" in getattr(client, "__dict__", {}),
+        }
+        require("google-genai", "adapter-google-genai.md", found)
         patches = _state["patches"] = Patches()
         patches.replace(_extra_utils, "get_function_map", functools.partial(_mapped, patches))
         patches.replace(client, "_use_aiohttp", functools.partial(_sending, patches))

@@ -35,14 +35,13 @@ def install() -> None:
         if "patches" in _state:
             return
         handler: Any = getattr(http_handler, "HTTPHandler", None)
-        require(
-            "litellm",
-            "adapter-litellm.md",
-            completion=callable(getattr(litellm, "completion", None)),
-            acompletion=callable(getattr(litellm, "acompletion", None)),
-            HTTPHandler=handler is not None and hasattr(http_handler, "AsyncHTTPHandler"),
-            HTTPHandler__client=_sends_through_httpx(),
-        )
+        found = {
+            "completion": callable(getattr(litellm, "completion", None)),
+            "acompletion": callable(getattr(litellm, "acompletion", None)),
+            "HTTPHandler": handler is not None and hasattr(http_handler, "AsyncHTTPHandler"),
+            "HTTPHandler on httpx": _sends_through_httpx(),
+        }
+        require("litellm", "adapter-litellm.md", found)
         patches = _state["patches"] = Patches()
         for name in _NAMES:
             if name in vars(litellm):

@@ -36,9 +36,7 @@ def install() -> None:
     with _lock:
         if "patches" in _state:
             return
-        require(
-            "mcp", PAGE, **{f"ClientSession__{name}": name in vars(ClientSession) for name in (*_ASKED, "list_tools")}
-        )
+        require("mcp", PAGE, {f"ClientSession.{n}": n in vars(ClientSession) for n in (*_ASKED, "list_tools")})
         patches = _state["patches"] = Patches()
         for name in _ASKED:
             patches.replace(ClientSession, name, functools.partial(_asked, patches, name))

@@ -20,6 +20,7 @@ from playhead.engine import gating
 from playhead.engine.decoding import Decoder, decoder_for
 from playhead.engine.egress import is_own_traffic
 from playhead.engine.frames import FRAME
+from playhead.engine.pricing import prepare
 from playhead.engine.seam import (
     ActiveSession,
     ModelRequest,
@@ -284,6 +285,7 @@ def begin(path: str, content: bytes | None, module: str) -> Begun | None:
     active = current()
     if active is None:
         return None
+    prepare()
     with guarded(active, "reading a model request"):
         return _begin(active, place, path, content, module)
     return None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from playhead.core.protocol.providers import FORMS, place_of
+from playhead.core.totals import BUCKETS
 from playhead.testing.conformance.harness import AdapterHarness, Spec
 from playhead.testing.servers import Call, ModelServer, Reply
 
@@ -29,6 +30,7 @@ class ServedHarness(AdapterHarness):
 
     form = "openai_chat"
     other_model = "other"
+    buckets = tuple(name for name in BUCKETS if name != "input_cache_write")  # what chat completions tell of
 
     def __init__(self) -> None:
         self.made: list[Served] = []
@@ -49,6 +51,19 @@ class ServedHarness(AdapterHarness):
         served.agent = self.make(spec, url, served)
         return served
 
+    def with_usage(self, spec: Spec, usage: Mapping[str, int]) -> Served:
+        made = self.build(spec)
+        read, reasoning = usage.get("input_cache_read", 0), usage.get("output_reasoning", 0)
+        asked, said = usage["input_uncached"] + read, usage["output_visible"] + reasoning
+        made.usage = {
+            "prompt_tokens": asked,
+            "completion_tokens": said,
+            "total_tokens": asked + said,
+            "prompt_tokens_details": {"cached_tokens": read},
+            "completion_tokens_details": {"reasoning_tokens": reasoning},
+        }
+        return made
+
     def requests(self, agent: Served) -> list[bytes]:
         """What the agent's own model was asked; another model may stand on the same server."""
         return [r.raw for r in agent.server.model_requests if self._model(r.path, r.body) == agent.spec.model]
@@ -61,10 +76,7 @@ class ServedHarness(AdapterHarness):
         """Plays the turns of the spec, as far as the request shows that they were played, then says what it saw."""
         spec = served.spec
         results = self.results(body)
-        turn, left = 0, len(results)
-        while left > 0 and turn < len(spec.turns):
-            left -= len(spec.turns[turn])
-            turn += 1
+        turn = self.turn(spec, body, results)
         if turn < len(spec.turns):
             calls = [
                 Call(c.tool, c.arguments if c.arguments is not None else {}, c.id or f"made-{turn}-{n}")
@@ -72,6 +84,14 @@ class ServedHarness(AdapterHarness):
             ]
             return Reply(calls=calls, model=spec.model, usage=served.usage)
         return self.last(served, spec.says(results) if spec.says else f"saw {results}")
+
+    def turn(self, spec: Spec, body: dict[str, Any], results: list[Any]) -> int:
+        """Which turn comes next; by the results, unless the framework writes them as text."""
+        turn, left = 0, len(results)
+        while left > 0 and turn < len(spec.turns):
+            left -= len(spec.turns[turn])
+            turn += 1
+        return turn
 
     def last(self, served: Served, text: str) -> Reply:
         """The answer that ends a run."""

@@ -1,0 +1,102 @@
+# pyright: basic, reportMissingImports=false
+"""`install()`: the plugin in every runner, and a session, turn or agent call around each of its runs."""
+
+import functools
+import threading
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.runners import Runner
+
+from playhead.adapters.google_adk.plugin import NAME, PlayheadPlugin
+from playhead.adapters.google_adk.starting import text_of
+from playhead.engine.calling import Patches, require
+from playhead.engine.frames import leave
+from playhead.engine.running import scope_of, wanted
+
+_HOOKS = (
+    "before_tool_callback", "after_tool_callback", "on_tool_error_callback", "before_model_callback",
+    "after_model_callback", "on_model_error_callback",
+)  # fmt: skip
+_lock = threading.Lock()
+_state: dict[str, Patches] = {}
+
+
+def install() -> None:
+    """Sees every runner while a session is open; whether a run outside one opens its own is for `engine.zero_code` to
+    say. Calling it again changes nothing.
+
+    Raises:
+        RecordingError: this version of the framework has not the hooks that it takes.
+    """
+    with _lock:
+        if "patches" in _state:
+            return
+        found = {f"BasePlugin.{name}": hasattr(BasePlugin, name) for name in _HOOKS}
+        require("google-adk", "adapter-google-adk.md", {"Runner.run_async": "run_async" in vars(Runner), **found})
+        patches = _state["patches"] = Patches()
+        patches.replace(Runner, "run_async", functools.partial(_run, patches))
+
+
+def uninstall() -> None:
+    """Undoes `install`. The plugin stays in runners that have run, and does nothing outside a session."""
+    with _lock:
+        patches = _state.pop("patches", None)
+        if patches is not None:
+            patches.undo()
+
+
+def is_installed() -> bool:
+    return "patches" in _state
+
+
+def _run(patches: Patches, original: Any) -> Any:
+    @functools.wraps(original)
+    async def run_async(self: Any, **given: Any) -> AsyncGenerator[Any]:
+        events = original(self, **given)
+        if not patches.active or not wanted():
+            async for event in events:
+                yield event
+            return
+        _plug_in(self)
+        scope = scope_of(self, self.app_name, _inputs(given))
+        said: list[str] = []
+        scope.open()
+        try:
+            while True:
+                token = scope.enter()
+                try:
+                    event = await anext(events, None)
+                finally:
+                    leave(token)
+                if event is None:
+                    break
+                if event.is_final_response():
+                    said.append(text_of(event))
+                yield event
+        except BaseException as error:
+            await events.aclose()
+            scope.close(error)
+            raise
+        scope.output = "".join(said)
+        scope.close()
+
+    return run_async
+
+
+def _plug_in(runner: Any) -> None:
+    """Puts the plugin before a runner's others, unless it is there."""
+    manager = runner.plugin_manager
+    if manager.get_plugin(NAME) is None:
+        manager.plugins.insert(0, PlayheadPlugin())
+
+
+def _inputs(given: dict[str, Any]) -> dict[str, Any]:
+    message = given.get("new_message")
+    parts = message.parts or [] if message is not None else []
+    plain = len(parts) == 1 and parts[0].text is not None
+    told = parts[0].text if plain else None
+    if message is not None and not plain:
+        told = message.model_dump(mode="json", exclude_none=True)
+    return {"prompt": told, "user_id": given.get("user_id")}

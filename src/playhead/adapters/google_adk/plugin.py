@@ -1,0 +1,211 @@
+# pyright: basic, reportMissingImports=false
+"""The plugin: models and tools behind the seam. One for each runner; what is open is kept by what the framework hands
+to both ends of a call."""
+
+import functools
+from contextvars import Token
+from typing import Any
+
+from google.adk.flows.llm_flows.functions import generate_client_function_call_id
+from google.adk.models.llm_response import LlmResponse
+from google.adk.plugins.base_plugin import BasePlugin
+
+from playhead.adapters.google_adk.requests import CODEC, VERSION, override, request_of, response_of, result_of
+from playhead.core.canonical import from_stored, to_stored
+from playhead.core.protocol.parts import as_arguments
+from playhead.core.protocol.shape import is_object
+from playhead.core.values import Native, Outcome, OutcomeKind
+from playhead.engine.calling import Shape, guarded, opened, told
+from playhead.engine.frames import FRAME, leave
+from playhead.engine.model_step import ModelStep
+from playhead.engine.seam import AgentStep, Requested, ToolStep, current, exception_of, value_of
+
+NAME = "playhead"
+
+
+_NOT_CALLS = frozenset({"transfer_to_agent", "set_model_response", "exit_loop", "finish_task"})
+"""Tools of the framework that are part of an agent's answer or of its flow: they run, and are no calls."""
+_ACTIONS = ("escalate", "skip_summarization", "transfer_to_agent")
+
+
+class Dicts(Shape):
+    """What a tool's call leaves: its value, and what it did to the session by its context."""
+
+    def outcome(self, result: Any) -> Outcome:
+        """Of the value and the context's actions."""
+        value, actions = result
+        done: dict[str, Any] = {name: getattr(actions, name, None) for name in _ACTIONS}
+        done["state"] = dict(actions.state_delta or {})
+        kept = {name: what for name, what in done.items() if what}
+        native = Native(codec=CODEC, version=VERSION, data={"actions": to_stored(kept)}) if kept else None
+        return Outcome(kind=OutcomeKind.VALUE, value=to_stored(value), native=native)
+
+    def value(self, outcome: Outcome) -> Any:
+        """The framework takes None for "nobody answered"; it writes a tool's None as this dictionary."""
+        value = value_of(outcome)
+        return {"result": None} if value is None else value
+
+    def again(self, outcome: Outcome, context: Any) -> None:
+        """Does to the session what the recorded call did."""
+        native = outcome.native
+        if native is None or native.codec != CODEC or native.version != VERSION or not is_object(native.data):
+            return
+        done: Any = from_stored(native.data.get("actions"))
+        for name, what in (done or {}).items():
+            if name == "state":
+                for key, value in what.items():
+                    context.state[key] = value
+            elif name in _ACTIONS:
+                setattr(context.actions, name, what)
+
+    def refusal(self, outcome: Outcome) -> dict[str, Any]:
+        text = outcome.error.message if outcome.error is not None else outcome.value
+        return {"error": text if isinstance(text, str) else repr(text)}
+
+
+DICTS = Dicts()
+
+
+class _Open:
+    """A step whose call is under way, and the frame that it was entered with."""
+
+    __slots__ = ("served", "step", "token")
+
+    def __init__(self, step: Any, token: Token[Any] | None, *, served: bool = False) -> None:
+        self.step = step
+        self.token = token
+        self.served = served
+
+
+class PlayheadPlugin(BasePlugin):
+    """Records a runner's model and tool calls, and answers them in a replay."""
+
+    def __init__(self) -> None:
+        super().__init__(name=NAME)
+        self._models: dict[tuple[str, str | None, str], _Open] = {}
+        self._tools: dict[int, _Open] = {}
+
+    # models
+
+    async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> LlmResponse | None:
+        active = current()
+        if active is None:
+            return None
+        step: Any = None
+        with guarded(active, "reading a model request"):
+            override(active, llm_request, root=_at_root())
+            step = active.model_call(llm_request.model or "model", request=request_of(llm_request))
+        if not isinstance(step, ModelStep):
+            return None
+        answer = step.decide()
+        if answer is None:
+            # the framework asks the model in this context, and tells the end in it: the wire stays silent meanwhile
+            self._models[_place(callback_context)] = _Open(step, FRAME.set(step))
+            return None
+        if answer.kind is not OutcomeKind.VALUE:
+            step.observe(answer)
+            raise exception_of(answer)
+        response = response_of(answer)
+        self._tell(step, response)
+        return response
+
+    async def after_model_callback(self, *, callback_context: Any, llm_response: LlmResponse) -> None:
+        if llm_response.partial:
+            return
+        found = self._models.pop(_place(callback_context), None)
+        if found is not None:
+            leave(found.token)
+            self._tell(found.step, llm_response)
+
+    async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Exception) -> None:
+        found = self._models.pop(_place(callback_context), None)
+        if found is not None:
+            leave(found.token)
+            found.step.fail(error)
+
+    def _tell(self, step: ModelStep, response: LlmResponse) -> None:
+        with guarded(step.active, "recording a model's answer"):
+            result, read = result_of(response)
+            ids = _with_ids(response)
+            asked = [Requested(id, call["name"], as_arguments(call)) for id, call in zip(ids, read.calls, strict=False)]
+            step.announce([call for call in asked if call.tool not in _NOT_CALLS])
+            step.observe(result)
+
+    # tools
+
+    async def before_tool_callback(self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
+        if tool.name in _NOT_CALLS:
+            return None
+        step = opened(tool.name, tool_args, call_id=tool_context.function_call_id)
+        if step is None:
+            return None
+        answer = await step.decide_async()
+        if answer is None:
+            self._tools[id(tool_context)] = _Open(step, FRAME.set(step))
+            return None
+        self._tools[id(tool_context)] = _Open(step, None, served=True)
+        step.observe(answer)
+        if answer.kind is OutcomeKind.ERROR and answer.error is not None:
+            _raising(tool)[id(tool_context)] = exception_of(answer)
+            return None
+        DICTS.again(answer, tool_context)
+        return DICTS.give(step, answer)
+
+    async def after_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any, result: Any) -> None:
+        found = self._tools.pop(id(tool_context), None)
+        if found is not None and not found.served:
+            leave(found.token)
+            told(found.step, (result, tool_context.actions), DICTS)
+
+    async def on_tool_error_callback(self, *, tool: Any, tool_args: Any, tool_context: Any, error: Any) -> None:
+        found = self._tools.pop(id(tool_context), None)
+        if found is not None and not found.served:
+            leave(found.token)
+            found.step.fail(error)
+
+
+def _with_ids(response: LlmResponse) -> list[str]:
+    """The ids of a response's calls. Those without one get one of the framework's own, as it would give it later."""
+    made: list[str] = []
+    for part in (response.content.parts or ()) if response.content is not None else ():
+        if part.function_call is not None:
+            part.function_call.id = part.function_call.id or generate_client_function_call_id()
+            made.append(part.function_call.id)
+    return made
+
+
+def _raising(tool: Any) -> dict[int, Exception]:
+    """Exceptions that a tool has to raise, by the context of the call. What a hook raises is another exception."""
+    known = getattr(tool, "_playhead_raises", None)
+    if known is not None:
+        return known
+    raises: dict[int, Exception] = {}
+    live = tool.run_async
+
+    @functools.wraps(live)
+    async def run_async(*, args: Any, tool_context: Any) -> Any:
+        error = raises.pop(id(tool_context), None)
+        if error is not None:
+            raise error
+        return await live(args=args, tool_context=tool_context)
+
+    tool._playhead_raises, tool.run_async = raises, run_async
+    return raises
+
+
+def _place(context: Any) -> tuple[str, str | None, str]:
+    """Which model call it is: an agent of a run asks one at a time in each branch."""
+    return (
+        context.invocation_id,
+        getattr(getattr(context, "_invocation_context", None), "branch", None),
+        context.agent_name,
+    )
+
+
+def _at_root() -> bool:
+    frame: Any = FRAME.get()
+    while frame is not None:
+        if isinstance(frame, ToolStep | AgentStep):
+            return False
+        frame = frame.parent
+    return True
