@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from playhead.adapters.fixtures import fixtures
     from playhead.adapters.functions import agent, gate, session, tool
     from playhead.adapters.inline import replay
     from playhead.adapters.installation import install, uninstall
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from playhead.engine.replay import ReplayResult
     from playhead.engine.suite_client import SuiteClient
     from playhead.engine.suite_client import open_suite as suite
-    from playhead.errors import MissError, PlayheadError, ReplayedToolError, ReplayStop
+    from playhead.errors import MissError, MissingFixtureError, PlayheadError, ReplayedToolError, ReplayStop
     from playhead.store.ports import SessionQuery
 
     __version__: str
@@ -54,6 +55,7 @@ __all__ = [
     "LLMConfig",
     "LiveModel",
     "MissError",
+    "MissingFixtureError",
     "PassthroughConfig",
     "PlayheadClient",
     "PlayheadError",
@@ -71,6 +73,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "agent",
+    "fixtures",
     "flush",
     "gate",
     "install",
@@ -86,6 +89,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "fixtures": "adapters.fixtures",
     "agent": "adapters.functions",
     "gate": "adapters.functions",
     "session": "adapters.functions",
@@ -122,6 +126,7 @@ _HOMES = {
     "SuiteClient": "engine.suite_client",
     "suite": "engine.suite_client:open_suite",
     "MissError": "errors",
+    "MissingFixtureError": "errors",
     "PlayheadError": "errors",
     "ReplayedToolError": "errors",
     "ReplayStop": "errors",

@@ -18,10 +18,13 @@
          ├─ RecordingError          the recording's limit (exit code 1)
          │   ├─ MissError           a call that no recording answers
          │   │   └─ MissingFixtureError
+         │   ├─ NoFixturesError     a replay of fixtures where none are recorded
+         │   ├─ FixtureRunError     a run of fixtures that failed although no call was missed
          │   ├─ StaleError          a recorded value that no longer fits the declared schema
          │   ├─ OverrideNotAppliedError
          │   └─ NothingServedError      an unchanged replay in which no recording answered anything
          ├─ FormatError             a file or row that cannot be read as what it says it is (exit code 3)
+         │   └─ FixtureFormatError  a fixture that is damaged or too new
          ├─ LiveError               the live world
          │   ├─ EgressBlockedError  a connection that the guard refused
          │   ├─ ModelAccessError    a model that could not be asked (llm policy, judge)
@@ -30,6 +33,7 @@
          │   └─ ReplayedToolError   stands for a recorded exception whose class is not to be had
          └─ StoreError              the store (exit code 3)
              ├─ StoreBusyError      locked by somebody else
+             │   └─ FixtureBusyError  another process is writing the fixtures
              ├─ StoreFullError      no space left
              ├─ StoreReadOnlyError
              ├─ StoreDamagedError   truncated, or not a database
@@ -113,7 +117,21 @@ class MissError(RecordingError):
 
 
 class MissingFixtureError(MissError):
+    """A call that no fixture answers; ``details`` as of `MissError`, with ``folder`` and ``command``."""
+
     code = "missing_fixture"
+
+
+class NoFixturesError(RecordingError):
+    """A replay was asked for, and nothing is recorded that it could serve."""
+
+    code = "no_fixtures"
+
+
+class FixtureRunError(RecordingError):
+    """A run of fixtures failed at its end; ``details["reasons"]`` lists why."""
+
+    code = "fixture_run"
 
 
 class StaleError(RecordingError):
@@ -130,6 +148,12 @@ class NothingServedError(RecordingError):
 
 class FormatError(PlayheadError):
     code = "format"
+
+
+class FixtureFormatError(FormatError):
+    """A fixture that cannot be read as one; the text names file, line and reason."""
+
+    code = "fixture_format"
 
 
 class LiveError(PlayheadError):
@@ -185,6 +209,12 @@ class StoreError(PlayheadError):
 
 class StoreBusyError(StoreError):
     code = "store_busy"
+
+
+class FixtureBusyError(StoreBusyError):
+    """Another process is writing the fixtures; the text names it."""
+
+    code = "fixture_busy"
 
 
 class StoreFullError(StoreError):

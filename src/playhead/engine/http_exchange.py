@@ -53,8 +53,8 @@ class HttpCall(Protocol):
         """The response that came, in stored form and without secrets."""
         ...
 
-    def skip(self, reason: str) -> None:
-        """There is no response to record."""
+    def skip(self, reason: str, *, lost: bool = False) -> None:
+        """Nothing is recorded: no response came, or (``lost``) there is one that has no stored form."""
         ...
 
     def more(self) -> NoReturn:
@@ -82,6 +82,10 @@ class HttpFixtures(Protocol):
         """A stop: what is asked can be neither recorded nor served."""
         ...
 
+    def let_through(self, host: str) -> None:
+        """Connections to this host are none of the fixtures' business."""
+        ...
+
 
 _current: list[Callable[[], HttpFixtures | None]] = []
 
@@ -104,6 +108,7 @@ def begin(
         return None
     pairs = tuple(headers)
     if _is_telemetry(url, pairs):
+        fixtures.let_through(parse_url(url).host)
         return None
     request = HttpRequest(method=method.upper(), url=url, headers=pairs, body=_decoded(body, pairs))
     if (header(pairs, "upgrade") or "").lower() == "websocket":
@@ -187,7 +192,7 @@ class Exchange:
             with self._call.live():
                 yield
         except BaseException as error:
-            self._skip(f"{type(error).__name__}: no response came")
+            self._skip(f"{type(error).__name__}: no response came", lost=False)
             raise
 
     def began(self, status: int, headers: Iterable[tuple[str, str]], *, decoded: bool = False) -> None:
@@ -248,7 +253,7 @@ class Exchange:
             self._observe(complete, broken)
         except Exception as error:
             log.exception("a response could not be recorded")
-            self._call.skip(f"it could not be stored ({type(error).__name__})")
+            self._call.skip(f"it could not be stored ({type(error).__name__})", lost=True)
 
     def _observe(self, complete: bool, broken: Broken | None) -> None:
         without_body = has_no_body(self._request.method, self._status)
@@ -266,11 +271,11 @@ class Exchange:
             self._fixtures.redactor,
         )
         if cleaned.refused is not None:
-            self._call.skip(cleaned.refused)
+            self._call.skip(cleaned.refused, lost=True)
         else:
             self._call.observe(store(cleaned.answer))
 
-    def _skip(self, reason: str) -> None:
+    def _skip(self, reason: str, *, lost: bool = True) -> None:
         if not self._done:
             self._done = True
-            self._call.skip(reason)
+            self._call.skip(reason, lost=lost)

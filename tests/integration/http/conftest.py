@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import itertools
 import json
 import threading
 from collections import Counter
@@ -43,6 +44,8 @@ class Server:
 
     seen: list[Seen] = field(default_factory=list[Seen])
     gate: threading.Event = field(default_factory=threading.Event)
+    pair: threading.Barrier = field(default_factory=lambda: threading.Barrier(2))
+    numbers: Iterator[int] = field(default_factory=itertools.count)
     url: str = ""
 
     def count(self, path: str) -> int:
@@ -95,6 +98,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _count(self, last: str, body: bytes) -> None:
         self._send(200, b"%d" % self.owner.count(self.path.partition("?")[0]))
+
+    def _slow(self, last: str, body: bytes) -> None:
+        """Two requests at a time, each with another answer."""
+        self.owner.pair.wait(60)
+        self._send(200, b"%d" % next(self.owner.numbers))
 
     def _binary(self, last: str, body: bytes) -> None:
         self._send(200, bytes(range(256)) * 300, "image/png")
@@ -335,6 +343,9 @@ class Memory:
     def refuse(self, tool: str, reason: str) -> NoReturn:
         raise ReplayStop(RefusedError(f"{tool}: {reason}"))
 
+    def let_through(self, host: str) -> None:
+        """No guard is there."""
+
     @property
     def values(self) -> list[Any]:
         return [value for values in self.stored.values() for value in values]
@@ -366,7 +377,7 @@ class MemoryCall:
         json.dumps(value)
         self.fixtures.stored.setdefault(self.key, []).append(value)
 
-    def skip(self, reason: str) -> None:
+    def skip(self, reason: str, *, lost: bool = False) -> None:
         self.fixtures.skipped.append(reason)
 
     def more(self) -> NoReturn:

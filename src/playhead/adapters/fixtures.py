@@ -1,0 +1,144 @@
+"""`playhead.fixtures(...)`: record what a block asks of the network once, and serve it from then on."""
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Literal
+
+from playhead.adapters.http import intercepting
+from playhead.core.fixture_modes import Mode, parse_effects
+from playhead.core.http.request import HttpRules
+from playhead.engine.fixture_calls import FixtureOptions, FixtureRow
+from playhead.engine.fixture_run import FixtureRun
+from playhead.engine.fixture_scope import in_force, open_run
+from playhead.errors import UsageError
+
+
+class FixtureTape:
+    """What a run with fixtures did so far; empty in mode live."""
+
+    def __init__(self, run: FixtureRun | None) -> None:
+        self._run = run
+
+    @property
+    def mode(self) -> Mode:
+        return "live" if self._run is None else self._run.mode
+
+    @property
+    def ledger(self) -> Sequence[FixtureRow]:
+        """One row per call, in order."""
+        return () if self._run is None else self._run.rows
+
+    @property
+    def served(self) -> int:
+        return sum(1 for row in self.ledger if row.status == "served")
+
+    @property
+    def misses(self) -> Sequence[FixtureRow]:
+        return [row for row in self.ledger if row.status == "missed"]
+
+    @property
+    def leftovers(self) -> Sequence[str]:
+        """Files of the set that answered nothing yet."""
+        return [] if self._run is None else self._run.leftovers()
+
+
+class fixtures:  # noqa: N801 - used as a function
+    """Records the HTTP requests of a block, or serves them from what was recorded; ``with`` and ``async with``.
+
+    Args:
+        mode: ``live``, ``record``, ``replay``, ``auto`` or ``check``; left out, ``PLAYHEAD_MODE``, the setting,
+            ``replay`` in pytest, else ``live``.
+        set: a subfolder of the fixture folder; left out, ``PLAYHEAD_SET``, else the shared set.
+        dir: the fixture folder.
+        http: True for the requests of every host, or the hosts (``api.example.com``, ``*.example.com``, ``host:8080``).
+        ignore: JSON pointers that do not count in requests: ``/body/json/ts``, ``/url/query/nonce``.
+        match_headers: request headers that count. keep_headers: response headers stored beside the usual ones.
+        sort_query: the order of the query does not count.
+        timing: ``recorded`` gives the chunks of a stream with their pauses, a number with that factor of them.
+        on_miss: ``error_result`` raises a miss as an ordinary error and goes on; the run fails in the end all the same.
+        repeat: what answers past the last recording: nothing, the ``last`` or the ``first`` one again.
+        sequence: ``last`` keeps one recording per request, which answers every time.
+        order: ``recorded`` serves equal requests of several threads in the order of their starts.
+        effects: the most that record, auto and check may run: ``read``, ``write``, ``destructive``.
+        allow_empty: a replay that asks for nothing is fine.
+        strict: recordings that nothing asked for let a replay fail.
+
+    Raises:
+        NoFixturesError: a replay where nothing is recorded. MissingFixtureError: a request that nothing answers.
+        FixtureRunError: another reason why the run failed; both come at the end of the block, also when its code
+            swallowed them.
+    """
+
+    def __init__(
+        self,
+        mode: str | None = None,
+        set: str | None = None,
+        dir: str | os.PathLike[str] | None = None,
+        *,
+        http: bool | Iterable[str] = False,
+        ignore: Iterable[str] = (),
+        match_headers: Iterable[str] = (),
+        keep_headers: Iterable[str] = (),
+        sort_query: bool = False,
+        timing: Literal["recorded"] | float | None = None,
+        on_miss: Literal["fail", "error_result"] = "fail",
+        repeat: Literal["error", "last", "first"] = "error",
+        sequence: Literal["all", "last"] = "all",
+        order: Literal["recorded"] | None = None,
+        effects: Literal["read", "write", "destructive"] | None = None,
+        allow_empty: bool = False,
+        strict: bool = False,
+    ) -> None:
+        if isinstance(http, str):
+            raise UsageError(f"http is {http!r}", hint=f"http=[{http!r}]")
+        rules = HttpRules(
+            hosts=None if http is True else tuple(http or ()),
+            ignore=tuple(ignore),
+            match_headers=tuple(match_headers),
+            keep_headers=tuple(keep_headers),
+            sort_query=sort_query,
+        )
+        self._mode = mode
+        self._dir = dir
+        self._options = FixtureOptions(
+            set_name=os.environ.get("PLAYHEAD_SET", "") if set is None else set,
+            http=rules if http else None,
+            on_miss=on_miss,
+            repeat=repeat,
+            sequence=sequence,
+            order=order,
+            effects=parse_effects(effects),
+            timing=1.0 if timing == "recorded" else float(timing or 0),
+            allow_empty=allow_empty,
+            strict=strict,
+        )
+        self._run: FixtureRun | None = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> FixtureTape:
+        self._run = open_run(self._mode, self._dir, self._options)
+        if self._run is not None:
+            with ExitStack() as stack:
+                stack.enter_context(in_force(self._run))
+                if self._options.http is not None:
+                    stack.enter_context(intercepting())
+                self._stack = stack.pop_all()
+        return FixtureTape(self._run)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        run, self._run = self._run, None
+        self._stack.close()
+        if run is not None:
+            run.finish(error)
+
+    async def __aenter__(self) -> FixtureTape:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, trace)

@@ -1,0 +1,260 @@
+"""Fixtures in force: which mode answers a request, what is recorded of it, and what the run comes to in the end."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import NoReturn
+
+from playhead.core.canonical import NoKeyError
+from playhead.core.fixture_file import Fixture, dump
+from playhead.core.fixture_miss import Asked, Recorded, missing
+from playhead.core.fixture_modes import Mode, may_run
+from playhead.core.http.request import HttpRules, without
+from playhead.core.keys import call_key
+from playhead.core.redact import Redactor
+from playhead.core.values import JSON
+from playhead.engine.clock import Clock, IdSource
+from playhead.engine.fixture_calls import FixtureCall, FixtureOptions, FixtureRow
+from playhead.errors import FixtureRunError, NoFixturesError, PlayheadError, RefusedError, ReplayStop, StoreError
+from playhead.store.fixtures import FixtureFolder
+
+
+@dataclass(slots=True)
+class _Report:
+    rows: list[FixtureRow] = field(default_factory=list[FixtureRow])
+    problems: list[str] = field(default_factory=list[str])
+    hosts: Counter[str] = field(default_factory=Counter[str])
+
+
+class FixtureRun:
+    """One run: a test, a block, a process. Its calls ask it; it is told how the run ended."""
+
+    def __init__(
+        self,
+        mode: Mode,
+        folder: FixtureFolder,
+        options: FixtureOptions,
+        *,
+        redactor: Redactor,
+        command: str,
+        clock: Clock,
+        ids: IdSource,
+    ) -> None:
+        self.mode: Mode = mode
+        self.folder = folder
+        self.options = options
+        self.redactor = redactor
+        self.command = redactor.redact_text(command)
+        self.clock = clock
+        self.lock = threading.RLock()
+        self.latch: ReplayStop | None = None
+        self.on_let_through: Callable[[str], None] = lambda host: None
+        self._report = _Report()
+        self._used: Counter[str] = Counter()
+        self._started = 0
+        self._in_flight: dict[str, list[FixtureCall]] = {}
+        folder.place(options.set_name)  # a name that is none is told before anything runs
+        self._writer = folder.writer(options.set_name, ids(), only_last=options.sequence == "last")
+        if mode == "replay" and not options.allow_empty and not folder.has_any(options.set_name):
+            raise NoFixturesError(
+                f"nothing is recorded in {self.place}",
+                hint=f"record it: {command}; allow_empty=True where none is made",
+            )
+        if mode in ("record", "auto"):
+            folder.recover()
+
+    # what adapters see (`engine.http_exchange.HttpFixtures`)
+
+    @property
+    def rules(self) -> HttpRules:
+        return self.options.http or HttpRules(hosts=())
+
+    @property
+    def timing(self) -> float:
+        return self.options.timing
+
+    def http_call(self, tool: str, arguments: JSON, effect: str) -> FixtureCall:
+        """A request, as it begins. Raises `ReplayStop` once the run was stopped, or without a key."""
+        self.check()
+        keyed = without(arguments, self.rules.ignore)
+        try:
+            key = call_key(tool, keyed, namespace="http")
+        except NoKeyError as error:
+            self.refuse(tool, f"it has no key: {error}")
+        ignored = self.rules.ignore if keyed != arguments else ()
+        return FixtureCall(self, "http", tool, key, keyed, effect=effect, ignored=ignored)
+
+    def refuse(self, tool: str, reason: str) -> NoReturn:
+        self.row(FixtureRow(tool=tool, key="", status="refused", note=reason))
+        raise self.stop(RefusedError(f"{tool}: {reason}"))
+
+    def let_through(self, host: str) -> None:
+        self.on_let_through(host)
+
+    # what calls see
+
+    @property
+    def place(self) -> str:
+        return str(self.folder.place(self.options.set_name))
+
+    def check(self) -> None:
+        """Raises the stop of this run, once there is one."""
+        if self.latch is not None:
+            raise self.latch
+
+    def stop(self, error: PlayheadError) -> ReplayStop:
+        """The stop to raise: every later call raises it again."""
+        with self.lock:
+            if self.latch is None:
+                self.latch = ReplayStop(error)
+            return self.latch
+
+    def row(self, row: FixtureRow) -> None:
+        with self.lock:
+            self._report.rows.append(row)
+
+    def problem(self, text: str) -> None:
+        """Something that lets the run fail at its end."""
+        with self.lock:
+            self._report.problems.append(self.redactor.redact_text(text))
+
+    def reached(self, host: str) -> None:
+        """A connection that no seam knows of."""
+        with self.lock:
+            self._report.hosts[host] += 1
+
+    def begin(self, call: FixtureCall) -> int:
+        """The place of a call in the order of starts; equal ones under way in other threads are marked with it."""
+        with self.lock:
+            self._started += 1
+            equal = self._in_flight.setdefault(call.key, [])
+            for other in equal:
+                if other.thread != call.thread:
+                    other.overlapped = call.overlapped = True
+            equal.append(call)
+            return self._started
+
+    def end(self, call: FixtureCall) -> None:
+        with self.lock, suppress(KeyError, ValueError):
+            self._in_flight[call.key].remove(call)
+
+    def claim(self, kind: str, tool: str, key: str) -> Fixture | None:
+        """The next unused occurrence of a key, by the run's rule for repeats. None is a miss, and uses up nothing."""
+        repeat = "last" if self.options.sequence == "last" else self.options.repeat
+        with self.lock:
+            number = self._used[key] + 1
+            found = self.folder.find(self.options.set_name, kind, tool, key, number)
+            if found is None and number > 1 and repeat != "error":
+                again = number - 1 if repeat == "last" else 1
+                return self.folder.find(self.options.set_name, kind, tool, key, again)
+            if found is not None:
+                self._used[key] = number
+            return found
+
+    def miss(self, call: FixtureCall, reason: str) -> NoReturn:
+        """Stops the run, or raises the miss as an error of the call where the run asked for that."""
+        name = self.options.set_name
+        recorded = [Recorded(file, fixture) for file, fixture in self.folder.of_tool(name, call.kind, call.tool)]
+        count = self.folder.count(name, call.kind, call.tool, call.key)
+        if reason == "unknown":
+            reason = "used_up" if count else "other_args" if recorded else "never_recorded"
+        error = missing(
+            Asked(
+                tool=call.tool,
+                key=call.key,
+                arguments=self.redactor.redact(call.arguments).value,
+                mode=self.mode,
+                folder=self.place,
+                total=sum(1 for each in {name, ""} for _ in self.folder.files(each)),
+                command=self.command,
+                count=count,
+            ),
+            reason,
+            recorded,
+        )
+        self.row(FixtureRow(tool=call.tool, key=call.key, status="missed", note=error.message))
+        if self.options.on_miss == "error_result":
+            raise error
+        raise self.stop(error)
+
+    def may_run(self, effect: str) -> bool:
+        return may_run(self.mode, effect, self.options.effects)
+
+    def write(self, order: int, fixture: Fixture) -> None:
+        """Keeps an outcome until the run has succeeded. Never raises: the call's own outcome stands."""
+        held = self.redactor.known_in(dump(fixture))
+        if held:
+            self.problem(f"{fixture.tool} is not recorded: it holds the value of {', '.join(held)}")
+            return
+        try:
+            with self.lock:
+                self._writer.add(order, fixture)
+        except StoreError as error:
+            self.problem(f"{fixture.tool} is not recorded: {error.message}")
+
+    def now(self) -> str:
+        """The time as files hold it."""
+        return datetime.fromtimestamp(self.clock.now() / 1e9, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+    # the end
+
+    @property
+    def rows(self) -> Sequence[FixtureRow]:
+        return tuple(self._report.rows)
+
+    def finish(self, error: BaseException | None) -> None:
+        """The run is over: what it recorded is put in use if it succeeded.
+
+        Raises:
+            PlayheadError: the run failed, also where its code swallowed that.
+        """
+        failed = error is not None or self.latch is not None or bool(self.reasons())
+        if self.mode in ("record", "auto"):
+            self._save(failed)
+        if self.latch is not None and (error is None or error is self.latch):
+            raise self.latch.error from None
+        reasons = self.reasons()
+        if error is None and reasons:
+            raise FixtureRunError("\n".join(["the run with fixtures failed", *reasons]), reasons=reasons)
+
+    def _save(self, failed: bool) -> None:
+        report: dict[str, JSON] = {
+            "playhead": "recording/1",
+            "command": self.command,
+            "at": self.now(),
+            "not_recorded": [
+                {"tool": row.tool, "key": row.key, "reason": self.redactor.redact_text(row.note)}
+                for row in self._report.rows
+                if row.status == "not_recorded"
+            ],
+            "hosts": sorted(self._report.hosts),
+        }
+        try:
+            if failed:
+                self._writer.abandon(report)
+            elif len(self._writer) or report["not_recorded"]:
+                self._writer.finish(report)
+        except StoreError as error:
+            self.problem(f"the fixtures could not be saved: {error.message}")
+
+    def reasons(self) -> list[str]:
+        """Why the run fails, beside a stop."""
+        rows = self._report.rows
+        found = [row.note for row in rows if row.status == "missed"] if self.options.on_miss != "fail" else []
+        found += [f"{row.tool} {row.status}: {', '.join(row.pointers) or row.note}" for row in rows
+                  if row.status in ("changed", "new")]  # fmt: skip
+        found += self._report.problems
+        answered = any(row.status in ("served", "missed") for row in rows)
+        if self.mode == "replay" and not self.options.allow_empty and not answered:
+            found.append(f"nothing was served although {self.place} has recordings")
+        if self.options.strict and self.mode == "replay":
+            found += [f"{name} was recorded and not asked for" for name in self.leftovers()]
+        return found
+
+    def leftovers(self) -> list[str]:
+        """Files of the set that answered nothing."""
+        used = {row.file for row in self._report.rows if row.status in ("served", "same", "changed")}
+        return [path.name for path in self.folder.files(self.options.set_name) if path.name not in used]
