@@ -52,6 +52,8 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("suite review", "suite_labels:review", "Decide on labels, and see how far the rest can be trusted."),
     ("suite run", "suite_runs:run", "Try every case of a suite with one model or several, and score it."),
     ("suite rescore", "suite_runs:rescore", "Score the stored trials of a run again, with today's labels."),
+    ("suite refresh", "suite_upkeep:refresh", "Plan new cases from recent sessions, and say how fresh a suite is."),
+    ("suite retire", "suite_upkeep:retire", "Plan which cases are no longer run."),
     ("import", "importing:import_", "Import recordings made by other tools."),
     ("config", "project:config", "Show the settings in force and where each comes from."),
     ("version", "version:version", "Print the version of playhead."),
