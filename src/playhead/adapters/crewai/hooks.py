@@ -90,6 +90,5 @@ class Calls:
             pending.step.observe(pending.answer)
             return TEXTS.give(pending.step, pending.answer)
         leave(pending.token)
-        raw = getattr(context, "raw_tool_result", None)
-        told(pending.step, (context.tool_result, context.tool_result if raw is None else raw), TEXTS)
+        told(pending.step, (context.tool_result, getattr(context, "raw_tool_result", context.tool_result)), TEXTS)
         return None

@@ -60,7 +60,9 @@ def _run(patches: Patches, original: Any) -> Any:
                 yield event
             return
         _plug_in(self)
-        scope = scope_of(self, self.app_name, _inputs(given))
+        talk = f"{self.app_name}/{given.get('user_id')}/{given.get('session_id')}"  # a run goes on from its last one
+        scope = scope_of(self, self.app_name, _inputs(given), history=[talk])
+        scope.messages = [talk]
         said: list[str] = []
         scope.open()
         try:

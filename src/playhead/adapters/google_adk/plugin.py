@@ -9,6 +9,7 @@ from typing import Any
 from google.adk.flows.llm_flows.functions import generate_client_function_call_id
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.tools.base_tool import BaseTool
 
 from playhead.adapters.google_adk.requests import CODEC, VERSION, override, request_of, response_of, result_of
 from playhead.core.canonical import from_stored, to_stored
@@ -34,6 +35,8 @@ class Dicts(Shape):
     def outcome(self, result: Any) -> Outcome:
         """Of the value and the context's actions."""
         value, actions = result
+        if isinstance(value, dict) and set(value) == {"error"} and isinstance(value["error"], str):
+            return Outcome(kind=OutcomeKind.RESULT_ERROR, value=to_stored(value["error"]))
         done: dict[str, Any] = {name: getattr(actions, name, None) for name in _ACTIONS}
         done["state"] = dict(actions.state_delta or {})
         kept = {name: what for name, what in done.items() if what}
@@ -106,7 +109,7 @@ class PlayheadPlugin(BasePlugin):
             step.observe(answer)
             raise exception_of(answer)
         response = response_of(answer)
-        self._tell(step, response)
+        self._tell(step, response, streamed=_streams(callback_context))
         return response
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: LlmResponse) -> None:
@@ -115,7 +118,7 @@ class PlayheadPlugin(BasePlugin):
         found = self._models.pop(_place(callback_context), None)
         if found is not None:
             leave(found.token)
-            self._tell(found.step, llm_response)
+            self._tell(found.step, llm_response, streamed=_streams(callback_context))
 
     async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Exception) -> None:
         found = self._models.pop(_place(callback_context), None)
@@ -123,9 +126,9 @@ class PlayheadPlugin(BasePlugin):
             leave(found.token)
             found.step.fail(error)
 
-    def _tell(self, step: ModelStep, response: LlmResponse) -> None:
+    def _tell(self, step: ModelStep, response: LlmResponse, *, streamed: bool) -> None:
         with guarded(step.active, "recording a model's answer"):
-            result, read = result_of(response)
+            result, read = result_of(response, streamed=streamed)
             ids = _with_ids(response)
             asked = [Requested(id, call["name"], as_arguments(call)) for id, call in zip(ids, read.calls, strict=False)]
             step.announce([call for call in asked if call.tool not in _NOT_CALLS])
@@ -134,7 +137,7 @@ class PlayheadPlugin(BasePlugin):
     # tools
 
     async def before_tool_callback(self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
-        if tool.name in _NOT_CALLS:
+        if tool.name in _NOT_CALLS or type(tool) is BaseTool:  # the framework's stand-in for an unknown tool
             return None
         step = opened(tool.name, tool_args, call_id=tool_context.function_call_id)
         if step is None:
@@ -200,6 +203,11 @@ def _place(context: Any) -> tuple[str, str | None, str]:
         getattr(getattr(context, "_invocation_context", None), "branch", None),
         context.agent_name,
     )
+
+
+def _streams(context: Any) -> bool:
+    mode = getattr(getattr(context, "run_config", None), "streaming_mode", None)
+    return getattr(mode, "value", None) == "sse"
 
 
 def _at_root() -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
+from pydantic import BaseModel
 
 from playhead.core.override import effective, override_model
 from playhead.core.protocol import gemini
@@ -25,8 +26,13 @@ _NAMES = {"max_tokens": "max_output_tokens", "stop": "stop_sequences"}
 def request_of(asked: LlmRequest) -> ModelRequest:
     """The request in normal form."""
     config: dict[str, Any] = asked.config.model_dump(
-        mode="json", by_alias=True, exclude_none=True, exclude={"tools", "http_options", "system_instruction"}
+        mode="json",
+        by_alias=True,
+        exclude_none=True,
+        exclude={"tools", "http_options", "system_instruction", "response_schema"},
     )
+    if asked.config.response_schema is not None:
+        config["responseSchema"] = _schema(asked.config.response_schema)
     tools = [t.model_dump(mode="json", by_alias=True, exclude_none=True) for t in asked.config.tools or ()]
     body: dict[str, Any] = {
         "contents": [c.model_dump(mode="json", by_alias=True, exclude_none=True) for c in asked.contents],
@@ -47,6 +53,15 @@ def request_of(asked: LlmRequest) -> ModelRequest:
     )
 
 
+def _schema(given: Any) -> Any:
+    """A schema as plain data: of a class, of the client's own, or as it was given."""
+    if isinstance(given, type) and issubclass(given, BaseModel):
+        return given.model_json_schema()
+    if isinstance(given, BaseModel):
+        return given.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return given if isinstance(given, dict) else str(given)
+
+
 def _system(given: Any) -> Any:
     if given is None or isinstance(given, str):
         return given or None
@@ -56,7 +71,7 @@ def _system(given: Any) -> Any:
     return "\n".join(part or "" for part in parts)
 
 
-def result_of(response: LlmResponse) -> tuple[ModelResult, Response]:
+def result_of(response: LlmResponse, *, streamed: bool) -> tuple[ModelResult, Response]:
     """The answer in normal form, and as it was read (for the calls to announce)."""
     data = response.model_dump(mode="json", by_alias=True, exclude_none=True)
     candidate = {"content": data.get("content") or {"parts": []}, "finishReason": data.get("finishReason")}
@@ -68,7 +83,7 @@ def result_of(response: LlmResponse) -> tuple[ModelResult, Response]:
     read = gemini.read_response({name: value for name, value in body.items() if value})
     native = Native(codec=CODEC, version=VERSION, data={"response": stored(data)})
     usage: Usage | None = read.usage
-    result = ModelResult(message=read.message, native=native, usage=usage, served=read.model)
+    result = ModelResult(message=read.message, native=native, usage=usage, served=read.model, streamed=streamed)
     return result, read
 
 

@@ -1,0 +1,345 @@
+# pyright: reportMissingImports=false
+"""Google ADK with a scripted model: runners, their agents and tools."""
+
+import asyncio
+import functools
+import inspect
+import json
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+pytest.importorskip("google.adk", reason="framework not installed")
+
+from google.adk.agents import LlmAgent, RunConfig
+from google.adk.agents.run_config import StreamingMode
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_response import LlmResponse
+from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.runners import InMemoryRunner, Runner
+from google.genai import types
+from pydantic import BaseModel, PrivateAttr
+from suite import try_scenario
+
+import playhead
+from playhead.adapters import google_adk as adapter
+from playhead.core.policy import HistoryModel
+from playhead.core.totals import BUCKETS
+from playhead.errors import RecordingError
+from playhead.testing.conformance.adapter import (
+    AdapterHarness,
+    Call,
+    Entry,
+    NotApplicable,
+    Refused,
+    Retry,
+    Scenario,
+    Spec,
+    scenarios,
+)
+from playhead.testing.conformance.bench import Bench
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of the framework's own
+
+INPUTS = {"prompt": "go"}
+
+
+class Script(BaseLlm):
+    """The scripted model of a spec, and what it was asked."""
+
+    _spec: Spec = PrivateAttr()
+    _asked: list[tuple[str, bytes]] = PrivateAttr(default_factory=list)
+    _usage: Any = PrivateAttr(default=None)
+
+    @classmethod
+    def of(cls, spec: Spec, usage: Any = None) -> "Script":
+        made = cls(model=spec.model)
+        made._spec, made._usage = spec, usage
+        return made
+
+    async def generate_content_async(self, llm_request: Any, stream: bool = False) -> AsyncGenerator[LlmResponse]:
+        config = llm_request.config.model_dump(mode="json", exclude_none=True, exclude={"labels", "response_schema"})
+        contents = [c.model_dump(mode="json", exclude_none=True) for c in llm_request.contents]
+        self._asked.append((llm_request.model, json.dumps([contents, config]).encode()))
+        answer = self._answer(llm_request.contents)
+        texts = [part.text for part in answer.parts if part.text]
+        if stream and texts:
+            half = len(texts[0]) // 2
+            for piece in (texts[0][:half], texts[0][half:]):
+                said = types.Content(role="model", parts=[types.Part(text=piece)])
+                yield LlmResponse(content=said, partial=True)
+        yield LlmResponse(content=answer, usage_metadata=self._usage, partial=False if stream else None)
+
+    def _answer(self, contents: Sequence[Any]) -> types.Content:
+        parts = [part for content in contents for part in content.parts or ()]
+        start = max((n for n, p in enumerate(parts) if p.text and _of_user(contents, p)), default=0)
+        results = [part.function_response.response for part in parts[start:] if part.function_response]
+        turn, left = 0, len(results)
+        while left > 0 and turn < len(self._spec.turns):
+            left -= len(self._spec.turns[turn])
+            turn += 1
+        if turn < len(self._spec.turns):
+            return types.Content(role="model", parts=[_asking(call) for call in self._spec.turns[turn]])
+        text = self._spec.says(results) if self._spec.says else f"saw {results}"
+        return types.Content(role="model", parts=[types.Part(text=text)])
+
+
+def _of_user(contents: Sequence[Any], part: Any) -> bool:
+    return any(content.role == "user" and any(p is part for p in content.parts or ()) for content in contents)
+
+
+def _asking(call: Any) -> types.Part:
+    if isinstance(call.arguments, str):
+        raise NotApplicable("the framework's models give arguments as objects")
+    return types.Part(function_call=types.FunctionCall(id=call.id, name=call.tool, args=call.arguments or {}))
+
+
+def tool_of(body: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that the framework takes for a tool; signals of a scenario are its own."""
+
+    @functools.wraps(body)
+    async def tool(**arguments: Any) -> Any:
+        try:
+            found = body(**arguments)
+            return await found if inspect.isawaitable(found) else found
+        except Refused as refused:
+            return {"error": str(refused)}
+        except Retry as retry:
+            raise Signalled from retry
+
+    return tool
+
+
+class Signalled(BaseException):
+    """Gets a signal of a scenario out of the framework, which has no such thing."""
+
+
+class Agent:
+    """An agent of the framework with its runner."""
+
+    def __init__(self, script: Script, **options: Any) -> None:
+        spec = script._spec
+        settings = types.GenerateContentConfig(**spec.settings) if spec.settings else None
+        agent = LlmAgent(
+            name=spec.name, model=script, instruction=spec.system or "", tools=[tool_of(t) for t in spec.tools],
+            generate_content_config=settings, **options,
+        )  # fmt: skip
+        self.script = script
+        self.runner = InMemoryRunner(agent=agent, app_name=spec.name)
+        self.session: Any = None
+
+    async def run(self, prompt: str, *, stream: bool = False) -> str:
+        if self.session is None:
+            self.session = await self.runner.session_service.create_session(
+                app_name=self.runner.app_name, user_id="u"
+            )  # fmt: skip
+        message = types.Content(role="user", parts=[types.Part(text=prompt)])
+        config = RunConfig(streaming_mode=StreamingMode.SSE) if stream else None
+        said = ""
+        try:
+            async for event in self.runner.run_async(
+                user_id="u", session_id=self.session.id, new_message=message, run_config=config
+            ):
+                if event.is_final_response() and event.content:
+                    said = "".join(part.text or "" for part in event.content.parts or ())
+        except Signalled as signal:
+            raise NotApplicable("the framework has no retry signal") from signal
+        return said
+
+
+class ADKHarness(AdapterHarness):
+    name = "google_adk"
+    entries: Sequence[Entry] = ("sync", "async", "stream")
+    other_model = "other"
+    buckets = tuple(name for name in BUCKETS if name != "input_cache_write")
+    many = 5
+    rounds = 5
+    reasons = {  # noqa: RUF012
+        "S8-schema": "the framework checks no arguments against a tool's schema: the tool itself fails",
+        "S14-unapplied": "the system text holds the framework's own sentences around an agent's instruction",
+    }
+
+    def build(self, spec: Spec) -> Agent:
+        return Agent(Script.of(spec))
+
+    async def run(self, agent: Agent, prompt: str, *, entry: Entry = "async", history: Any = None) -> str:
+        return await agent.run(prompt, stream=entry == "stream")
+
+    def run_sync(self, agent: Agent, prompt: str) -> str:
+        return asyncio.run(agent.run(prompt))
+
+    def requests(self, agent: Agent) -> list[bytes]:
+        return [asked for model, asked in agent.script._asked if model == agent.script.model]
+
+    async def conversation(self, agent: Agent, prompts: Sequence[str]) -> str:
+        said = ""
+        for prompt in prompts:
+            said = await agent.run(prompt)
+        return said
+
+    def activate(self) -> None:
+        playhead.install()
+
+    def deactivate(self) -> None:
+        playhead.uninstall()
+
+    def agent_tool(self, name: str, child: Agent) -> Callable[..., Any]:
+        async def ask(q: str) -> str:
+            child.session = None
+            return await child.run(q)
+
+        ask.__name__ = name
+        return ask
+
+    def structured(self, spec: Spec) -> Agent:
+        class Answer(BaseModel):
+            n: int
+
+        script = Script.of(Spec(name=spec.name, says=lambda _: '{"n": 1}'))
+        return Agent(script, output_schema=Answer)
+
+    def with_usage(self, spec: Spec, usage: Mapping[str, int]) -> Agent:
+        read = usage.get("input_cache_read", 0)
+        reported = types.GenerateContentResponseUsageMetadata(
+            prompt_token_count=usage["input_uncached"] + read,
+            cached_content_token_count=read,
+            candidates_token_count=usage["output_visible"],
+            thoughts_token_count=usage["output_reasoning"],
+        )
+        return Agent(Script.of(spec, reported))
+
+
+@pytest.fixture
+def harness() -> Iterator[ADKHarness]:
+    playhead.install()
+    return ADKHarness()
+
+
+@pytest.mark.parametrize("scenario", scenarios(), ids=lambda s: s.id)
+def test_scenario(harness: ADKHarness, scenario: Scenario) -> None:
+    try_scenario(harness, scenario)
+
+
+def _runner(model: Script, tools: list[Any], *plugins: BasePlugin, **options: Any) -> InMemoryRunner:
+    agent = LlmAgent(name="desk", model=model, tools=tools, **options)
+    return InMemoryRunner(agent=agent, app_name="shop", plugins=list(plugins) or None)
+
+
+async def _asked(runner: Any, prompt: str = "go") -> Any:
+    session = await runner.session_service.create_session(app_name="shop", user_id="u")
+    message = types.Content(role="user", parts=[types.Part(text=prompt)])
+    said = [e async for e in runner.run_async(user_id="u", session_id=session.id, new_message=message)]
+    kept = await runner.session_service.get_session(app_name="shop", user_id="u", session_id=session.id)
+    return ["".join(p.text or "" for p in said[-1].content.parts), dict(kept.state)]
+
+
+def test_what_a_tool_wrote_into_the_session_is_written_again_when_it_is_served(bench: Bench) -> None:
+    live: list[int] = []
+
+    def count(step: int, tool_context: Any) -> dict[str, int]:
+        """Counts."""
+        live.append(step)
+        tool_context.state["counted"] = step + tool_context.state.get("counted", 0)
+        return {"step": step}
+
+    playhead.install()
+    spec = Spec(turns=[[Call("count", {"step": 2})], [Call("count", {"step": 3})]])
+
+    def run(prompt: str) -> Any:
+        return asyncio.run(_asked(_runner(Script.of(spec), [count])))
+
+    baseline = bench.record(run, INPUTS)
+    assert baseline.output[1] == {"counted": 5}
+    live.clear()
+    result = bench.replay(baseline, run, model_policy=HistoryModel())
+    assert result.faithful, result.message
+    assert (result.output, live) == (baseline.output, [])
+
+
+def test_agents_that_hand_over_are_one_run_and_the_handing_over_is_no_call(bench: Bench) -> None:
+    live: list[str] = []
+
+    def price(item: str) -> str:
+        """A price."""
+        live.append(item)
+        return f"{item}: 7"
+
+    playhead.install()
+    seller = Spec(turns=[[], [Call("price", {"item": "tea"})]], says=lambda results: f"sold {len(results)}")
+    first = Spec(turns=[[Call("transfer_to_agent", {"agent_name": "seller"})]])
+
+    def run(prompt: str) -> Any:
+        other = LlmAgent(name="seller", model=Seller.of(seller), tools=[price], description="sells")
+        return asyncio.run(_asked(_runner(Script.of(first), [], sub_agents=[other])))
+
+    baseline = bench.record(run, INPUTS)
+    assert baseline.error is None, baseline.error
+    assert [call.name for call in baseline.calls] == ["price"]
+    live.clear()
+    result = bench.replay(baseline, run)
+    assert result.faithful, result.message
+    assert (result.output, live) == (baseline.output, [])
+
+
+class Seller(Script):
+    """Sees what was said before it took over as told by others, so it goes by its own calls alone."""
+
+    def _answer(self, contents: Sequence[Any]) -> types.Content:
+        parts = [part for content in contents for part in content.parts or ()]
+        mine = [p for p in parts if p.function_response and p.function_response.name == "price"]
+        if not mine:
+            return types.Content(role="model", parts=[_asking(Call("price", {"item": "tea"}))])
+        return types.Content(role="model", parts=[types.Part(text=f"sold {len(mine)}")])
+
+
+def test_the_plugin_given_by_hand_records_inside_a_session_of_ours(bench: Bench) -> None:
+    def look() -> str:
+        """Looks."""
+        return "seen"
+
+    spec = Spec(turns=[[Call("look")]])
+    baseline = bench.record(
+        lambda prompt: asyncio.run(_asked(_runner(Script.of(spec), [look], adapter.PlayheadPlugin()))), INPUTS
+    )
+    assert [(n.kind.value, n.name) for n in baseline.nodes] == [
+        ("model_call", "scripted"), ("tool_call", "look"), ("model_call", "scripted"),
+    ]  # fmt: skip
+
+
+def test_a_run_outside_any_session_is_one_and_a_runner_starts_again_from_it(tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    live: list[str] = []
+
+    def look() -> str:
+        """Looks."""
+        live.append("look")
+        return "seen"
+
+    playhead.install()
+    runner = _runner(Script.of(Spec(turns=[[Call("look")]])), [look])
+    assert "seen" in asyncio.run(_asked(runner))[0]
+    playhead.flush()
+    live.clear()
+    result = playhead.replay("last", agent=runner, model_policy={"type": "history"})
+    assert result.fidelity is not None
+    assert result.fidelity.kind.value == "faithful"
+    assert (result.baseline.agent, result.baseline.inputs) == ("shop", {"prompt": "go", "user_id": "u"})
+    assert live == []
+
+
+def test_a_version_without_the_hook_is_refused_when_it_is_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(BasePlugin, "before_tool_callback")
+    with pytest.raises(RecordingError, match=r"google-adk .* has no BasePlugin\.before_tool_callback"):
+        adapter.install()
+    assert not adapter.is_installed()
+
+
+def test_installing_twice_wraps_once_and_is_undone() -> None:
+    before = Runner.run_async
+    adapter.install()
+    once = Runner.run_async
+    adapter.install()
+    assert Runner.run_async is once
+    adapter.uninstall()
+    assert Runner.run_async is before
