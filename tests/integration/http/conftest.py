@@ -123,6 +123,28 @@ class _Handler(BaseHTTPRequestHandler):
     def _token(self, last: str, body: bytes) -> None:
         self._send(200, b'{"access_token": "unlisted-token-77", "kind": "bearer"}')
 
+    def _leaky(self, last: str, body: bytes) -> None:
+        """Gives back what it was asked with, in places of its own."""
+        secret = last.encode()
+        self._send(
+            200, b'{ "note": "for %b", "access_token": "%b-of-the-body", "pin_secret": 4711 }' % (secret, secret),
+            Location=f"https://u:{last}@h.example/?sig={last}", X_Session_Token=f"{last}-of-the-header",
+        )  # fmt: skip
+
+    def _split(self, last: str, body: bytes) -> None:
+        """A stream that cuts the secret in two, and ends in the middle of a chunk."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for part in (f"data: a {last[:7]}", f"{last[7:]} b\n\n", f"data: {last}\n\n"):
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part.encode()))
+            self.wfile.flush()
+        self.close_connection = True  # broken
+
+    def _bytes(self, last: str, body: bytes) -> None:
+        self._send(200, b"\xff\xfe" + last.encode(), "application/octet-stream")
+
     def _stream(self, last: str, body: bytes) -> None:
         """Four events; the second waits for the gate. ``break``: the connection ends after three."""
         self.send_response(200)
@@ -318,6 +340,12 @@ def _made(name: str) -> Client:
 
 @pytest.fixture(params=["httpx", "httpx-async", "httpx2", "httpx2-async", "requests", "urllib3", "aiohttp"])
 def client(request: pytest.FixtureRequest) -> Client:
+    return _made(request.param)
+
+
+@pytest.fixture(params=["httpx", "requests", "aiohttp"])
+def some_client(request: pytest.FixtureRequest) -> Client:
+    """One client of each kind of interception."""
     return _made(request.param)
 
 
