@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOCK := requirements-dev.lock
 STAMP := $(VENV)/.installed
+# Extras that the lock holds; those of frameworks with stacks of their own are tried by nox.
+EXTRAS := wire llm pydantic-ai langgraph openai-agents claude-agent-sdk mcp google-genai collector vcr
 TEST_ARGS ?=
 LINT := "ruff format --check ." "ruff check ." pyright lint-imports codespell
 
@@ -19,10 +21,10 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint fix bench chaos lock clean
+.PHONY: help setup demo test conformance capabilities lint fix bench chaos lock clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make the environment in .venv (the other targets do so by themselves)
 
@@ -45,6 +47,19 @@ demo: $(STAMP) ## Record, replay, fork and compare a small agent (no key, no net
 test: $(STAMP) ## Run all tests, in random order (TEST_ARGS="-k name" to choose)
 	$(BIN)/python -m pytest -n 2 $(TEST_ARGS)
 
+conformance: $(STAMP) ## Run every adapter scenario, with Claude's own program too (minutes)
+	PLAYHEAD_CONFORMANCE=all $(BIN)/python -m pytest -n 2 tests/contract $(TEST_ARGS)
+
+HARNESSES := plain.py:FunctionsHarness plain.py:WireHarness pydantic_ai.py:PydanticAIHarness langgraph.py:LangGraphHarness \
+  openai_agents.py:OpenAIAgentsHarness claude.py:ClaudeHarness
+MEASURED := src/playhead/engine/capabilities.json
+
+capabilities: $(STAMP) ## Measure what the adapters can do; write the file and the table in docs/adapters.md
+	@cp $(MEASURED) $(MEASURED).new
+	-$(BIN)/python -m playhead.testing.conformance $(HARNESSES:%=tests/contract/test_adapter_%) --save $(MEASURED).new
+	@mv $(MEASURED).new $(MEASURED)
+	$(BIN)/python tests/docs/adapters_page.py
+
 lint: $(STAMP) ## Check format, style, types, layers and spelling
 	@failed=; for step in $(LINT); do \
 	  echo "== $$step"; $(BIN)/$$step || failed="$$failed, $$step"; \
@@ -54,6 +69,7 @@ fix: $(STAMP) ## Format, and mend what can be mended by itself
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/python tests/docs/cli_page.py
+	$(BIN)/python tests/docs/adapters_page.py
 
 bench: $(STAMP) ## Measure everything, as ratios in one run; results in benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks --save
@@ -62,7 +78,7 @@ chaos: $(STAMP) ## Kill workers, zygotes, children and command lines during 200 
 	$(BIN)/python tests/chaos/kills.py --replays 200
 
 lock: $(STAMP) ## Choose the newest versions that fit pyproject.toml (no registry host is written)
-	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip compile pyproject.toml --group dev --all-extras --universal --python-version 3.11 \
+	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip compile pyproject.toml --group dev $(addprefix --extra ,$(EXTRAS)) --universal --python-version 3.11 \
 	  --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet --output-file $(LOCK)
 
 clean: ## Remove the environment and what tools left behind

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import ToolRetryMiddleware
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
@@ -23,19 +24,19 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field, PrivateAttr
 
 from playhead.adapters import langgraph as adapter
-from playhead.adapters.langgraph.versions import CAPABILITIES
+from playhead.engine.capabilities import measured
 from playhead.testing.conformance.adapter import (
     AdapterHarness,
     Call,
     Entry,
-    Lab,
     NotApplicable,
     Refused,
     Retry,
     Scenario,
     Spec,
-    measure,
+    check,
     scenarios,
+    started,
 )
 
 
@@ -99,6 +100,17 @@ class Scripted(BaseChatModel):
             yield ChatGenerationChunk(message=AIMessageChunk(content=word if word == "saw" else f" {word}"))
 
 
+class Thinking(Scripted):
+    """A model that never answers."""
+
+    asks: Any = None
+
+    async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+        self.asks()
+        await asyncio.Event().wait()
+        raise AssertionError("answered")
+
+
 def _fixed(message: BaseMessage) -> Any:
     """A message without the ids that differ from run to run."""
     dumped = message.model_dump(mode="json")
@@ -135,6 +147,7 @@ def as_tool(body: Callable[..., Any]) -> BaseTool:
 
 class LangGraphHarness(AdapterHarness):
     name = "langgraph"
+    distribution = "langgraph"
     entries: Sequence[Entry] = ("sync", "async", "stream", "events", "iter")
     other_model = "another"
 
@@ -143,6 +156,12 @@ class LangGraphHarness(AdapterHarness):
         self.specs: dict[int, Spec] = {}
         self.last: dict[int, Any] = {}
         self.kept: list[Any] = []
+
+    def start(self) -> None:
+        adapter.install()
+
+    def stop(self) -> None:
+        adapter.uninstall()
 
     def build(self, spec: Spec, *, model: Scripted | None = None, **more: Any) -> Any:
         if any(isinstance(call.arguments, str) for turn in spec.turns for call in turn):
@@ -201,6 +220,25 @@ class LangGraphHarness(AdapterHarness):
 
         return StructuredTool.from_function(coroutine=ask, name=name, description="Asks another agent.")
 
+    def timed_tool(self, body: Callable[..., Any], seconds: float) -> Any:
+        raise NotApplicable("the framework has no timeout of a tool")
+
+    def retrying(self, spec: Spec, times: int) -> Any:
+        again = ToolRetryMiddleware(max_retries=times - 1, initial_delay=0.0, jitter=False)
+        return self.build(spec, middleware=[again])
+
+    def handoff(self, spec: Spec, to: Any) -> Any:
+        raise NotApplicable("a handoff is a tool that gives a command")
+
+    def deferred_tool(self, name: str) -> Any:
+        def elsewhere(q: str) -> Any:
+            return interrupt({"tool": name})
+
+        return StructuredTool.from_function(elsewhere, name=name, description=name, tags=["approval"])
+
+    async def run_deferred(self, agent: Any, prompt: str, result: Callable[[str], Any]) -> str:
+        return await self.run_with_approval(agent, prompt, result)
+
     def approval_tool(self, body: Callable[..., Any]) -> Any:
         def asking(**kwargs: Any) -> Any:
             if not interrupt({"tool": body.__name__, "args": kwargs}):
@@ -245,6 +283,9 @@ class LangGraphHarness(AdapterHarness):
     def breaking_stream(self, spec: Spec, after: str, error: Exception) -> Any:
         return self.build(spec, model=Scripted(model_name=spec.model, spec=spec, breaks=(after, error)))
 
+    def thinking(self, spec: Spec, asked: Callable[[], Any]) -> Any:
+        return self.build(spec, model=Thinking(model_name=spec.model, spec=spec, asks=asked))
+
     async def stop_early(self, agent: Any, prompt: str) -> None:
         stream = agent.astream(_asking(prompt), stream_mode="messages")
         async for _ in stream:
@@ -284,25 +325,13 @@ async def _mcp_tools(command: Sequence[str]) -> list[BaseTool]:
 
 
 @pytest.fixture
-def harness() -> Iterator[LangGraphHarness]:
-    adapter.install()
-    yield LangGraphHarness()
-    adapter.uninstall()
+def harness() -> Iterator[AdapterHarness]:
+    with started(LangGraphHarness()) as made:
+        yield made
 
 
 @pytest.mark.parametrize("scenario", scenarios(), ids=lambda s: s.id)
-def test_scenario(harness: LangGraphHarness, scenario: Scenario) -> None:
-    lab = Lab(harness)
-    try:
-        scenario.run(lab)
-    except NotApplicable as reason:
-        pytest.skip(str(reason))
-    finally:
-        lab.bench.close()
-
-
-def test_agent_versions_say_what_was_measured(harness: LangGraphHarness) -> None:
-    measured = measure(harness, only=["S2", "S11", "S12", "S14", "S15"])
-
-    assert measured["reasons"] == {}
-    assert {name: measured[name] for name in CAPABILITIES} == CAPABILITIES
+def test_scenario(harness: AdapterHarness, scenario: Scenario) -> None:
+    found = check(harness, scenario, measured().adapters[harness.name].found)
+    if found.verdict == "not_applicable":
+        pytest.skip(found.reason)

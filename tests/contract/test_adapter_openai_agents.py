@@ -27,17 +27,19 @@ from openai.types.responses.response_usage import InputTokensDetails, OutputToke
 from pydantic import BaseModel
 
 from playhead.adapters import openai_agents as adapter
+from playhead.engine.capabilities import measured
 from playhead.testing.conformance.adapter import (
     AdapterHarness,
     Call,
     Entry,
-    Lab,
     NotApplicable,
     Refused,
     Retry,
     Scenario,
     Spec,
+    check,
     scenarios,
+    started,
 )
 
 
@@ -56,14 +58,18 @@ class Script(ScriptedModel):
         self.asked.append(json.dumps([call.system_instructions, call.input, tools, settings]).encode())
         items: list[Any] = [{"role": "user"}] if isinstance(call.input, str) else list(call.input)
         start = max(n for n, item in enumerate(items) if item.get("role") == "user")
-        said = [item for item in items[start:] if item.get("type") == "function_call"]
+        said = [
+            item
+            for item in items[start:]
+            if item.get("type") == "function_call" and not item["name"].startswith("transfer_to_")
+        ]
         turn = 0
         left = len(said)
         while left > 0:
             left -= len(self.spec.turns[turn])
             turn += 1
         if turn < len(self.spec.turns):
-            return [_call(c, f"made-{start}-{turn}-{n}") for n, c in enumerate(self.spec.turns[turn])]
+            return [_call(c, f"made-{self.spec.name}-{start}-{turn}-{n}") for n, c in enumerate(self.spec.turns[turn])]
         results = [item["output"] for item in items[start:] if item.get("type") == "function_call_output"]
         return [assistant_message(self.spec.says(results) if self.spec.says else f"saw {results}")]
 
@@ -75,6 +81,19 @@ class Script(ScriptedModel):
         self.enqueue(ModelStep.respond(self._next))
         async for event in super().stream_response(*args, **kwargs):
             yield event
+
+
+class Thinking(Script):
+    """A model that never answers."""
+
+    def __init__(self, spec: Spec, asks: Callable[[], Any]) -> None:
+        super().__init__(spec)
+        self.asks = asks
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        self.asks()
+        await asyncio.Event().wait()
+        raise AssertionError("answered")
 
 
 def _call(call: Call, made: str) -> Any:
@@ -98,6 +117,7 @@ def told(context: Any, error: Exception) -> Any:
 
 class OpenAIAgentsHarness(AdapterHarness):
     name = "openai_agents"
+    distribution = "openai-agents"
     entries: Sequence[Entry] = ("sync", "async", "stream")
     other_model = "other"
 
@@ -106,6 +126,13 @@ class OpenAIAgentsHarness(AdapterHarness):
         self.last: dict[int, Any] = {}
         self.kept: list[Any] = []
         self.runner: Any = Runner
+
+    def start(self) -> None:
+        set_tracing_disabled(True)
+        adapter.install()
+
+    def stop(self) -> None:
+        adapter.uninstall()
 
     def build(self, spec: Spec, **more: Any) -> Agent[Any]:
         ids = [call.id for turn in spec.turns for call in turn if call.id is not None]
@@ -176,6 +203,19 @@ class OpenAIAgentsHarness(AdapterHarness):
 
         return child.as_tool(name, "asks", parameters=Question)
 
+    def timed_tool(self, body: Callable[..., Any], seconds: float) -> Any:
+        return function_tool(body, timeout=seconds, strict_mode=False)
+
+    def retrying(self, spec: Spec, times: int) -> Any:
+        raise NotApplicable("the framework does not run a tool again by itself")
+
+    def handoff(self, spec: Spec, to: Any) -> Any:
+        asking = Spec(name=spec.name, turns=[[Call(f"transfer_to_{to.name}", {})]], model=spec.model)
+        return self.build(asking, handoffs=[to])
+
+    def deferred_tool(self, name: str) -> Any:
+        raise NotApplicable("the framework has no tools that run elsewhere")
+
     def approval_tool(self, body: Callable[..., Any]) -> Any:
         return self.tool(body, needs_approval=True)
 
@@ -211,6 +251,9 @@ class OpenAIAgentsHarness(AdapterHarness):
 
     def breaking_stream(self, spec: Spec, after: str, error: Exception) -> Any:
         return Agent(name=spec.name, model=Breaking(_pieces(after, error)))
+
+    def thinking(self, spec: Spec, asked: Callable[[], Any]) -> Any:
+        return self.build(spec, script=Thinking(spec, asked))
 
     async def stop_early(self, agent: Any, prompt: str) -> None:
         result = Runner.run_streamed(agent, prompt, run_config=self.config())
@@ -273,19 +316,13 @@ class _own_loop:  # noqa: N801 - a block
 
 
 @pytest.fixture
-def harness() -> Iterator[OpenAIAgentsHarness]:
-    set_tracing_disabled(True)
-    adapter.install()
-    yield OpenAIAgentsHarness()
-    adapter.uninstall()
+def harness() -> Iterator[AdapterHarness]:
+    with started(OpenAIAgentsHarness()) as made:
+        yield made
 
 
 @pytest.mark.parametrize("scenario", scenarios(), ids=lambda s: s.id)
-def test_scenario(harness: OpenAIAgentsHarness, scenario: Scenario) -> None:
-    lab = Lab(harness)
-    try:
-        scenario.run(lab)
-    except NotApplicable as reason:
-        pytest.skip(str(reason))
-    finally:
-        lab.bench.close()
+def test_scenario(harness: AdapterHarness, scenario: Scenario) -> None:
+    found = check(harness, scenario, measured().adapters[harness.name].found)
+    if found.verdict == "not_applicable":
+        pytest.skip(found.reason)

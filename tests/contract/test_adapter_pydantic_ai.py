@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ModelRetry
-from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.exceptions import CallDeferred, ToolFailed
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -25,18 +25,19 @@ from pydantic_ai.tools import Tool
 from pydantic_ai.usage import RequestUsage
 
 from playhead.adapters import pydantic_ai as adapter
-from playhead.adapters.pydantic_ai.versions import CAPABILITIES
+from playhead.engine.capabilities import measured
 from playhead.testing.conformance.adapter import (
     AdapterHarness,
     Entry,
-    Lab,
     NotApplicable,
     Refused,
     Retry,
     Scenario,
     Spec,
+    check,
     measure,
     scenarios,
+    started,
 )
 
 _VOLATILE = ("timestamp", "run_id", "conversation_id")
@@ -131,6 +132,7 @@ def signalling(body: Callable[..., Any]) -> Callable[..., Any]:
 
 class PydanticAIHarness(AdapterHarness):
     name = "pydantic_ai"
+    distribution = "pydantic-ai-slim"
     entries: Sequence[Entry] = ("sync", "async", "stream", "events", "iter")
     other_model = "test"
 
@@ -138,6 +140,12 @@ class PydanticAIHarness(AdapterHarness):
         self.scripts: dict[int, Script] = {}
         self.last: dict[int, Any] = {}
         self.kept: list[Any] = []
+
+    def start(self) -> None:
+        adapter.install()
+
+    def stop(self) -> None:
+        adapter.uninstall()
 
     def build(self, spec: Spec, **more: Any) -> Agent[Any, Any]:
         script = more.pop("script", None) or Script(spec)
@@ -201,6 +209,34 @@ class PydanticAIHarness(AdapterHarness):
 
         return Tool(ask, name=name)
 
+    def timed_tool(self, body: Callable[..., Any], seconds: float) -> Any:
+        return Tool(signalling(body), timeout=seconds)
+
+    def retrying(self, spec: Spec, times: int) -> Any:
+        raise NotApplicable("the framework asks the model again, it does not run a tool again by itself")
+
+    def handoff(self, spec: Spec, to: Any) -> Any:
+        raise NotApplicable("the framework has no handoffs: the program runs the next agent")
+
+    def deferred_tool(self, name: str) -> Any:
+        def elsewhere(q: str) -> str:
+            raise CallDeferred
+
+        return Tool(elsewhere, name=name)
+
+    async def run_deferred(self, agent: Any, prompt: str, result: Callable[[str], Any]) -> str:
+        output_type: Any = [str, DeferredToolRequests]
+        ended = await agent.run(prompt, output_type=output_type)
+        while isinstance(ended.output, DeferredToolRequests):
+            ended = await agent.run(
+                message_history=ended.all_messages(),
+                deferred_tool_results=DeferredToolResults(
+                    calls={call.tool_call_id: result(call.tool_name) for call in ended.output.calls}
+                ),
+                output_type=output_type,
+            )
+        return str(ended.output)
+
     def approval_tool(self, body: Callable[..., Any]) -> Any:
         return Tool(signalling(body), requires_approval=True)
 
@@ -249,6 +285,14 @@ class PydanticAIHarness(AdapterHarness):
 
         return Agent(FunctionModel(stream_function=stream, model_name=spec.model), name=spec.name)
 
+    def thinking(self, spec: Spec, asked: Callable[[], Any]) -> Any:
+        async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+            asked()
+            await asyncio.Event().wait()
+            raise AssertionError("answered")
+
+        return Agent(FunctionModel(answer, model_name=spec.model), name=spec.name)
+
     async def stop_early(self, agent: Any, prompt: str) -> None:
         async with agent.run_stream(prompt) as stream:
             async for _ in stream.stream_text(delta=True, debounce_by=None):
@@ -267,28 +311,16 @@ def _in_own_loop(run: Callable[[], Any]) -> Any:
 
 
 @pytest.fixture
-def harness() -> Iterator[PydanticAIHarness]:
-    adapter.install()
-    yield PydanticAIHarness()
-    adapter.uninstall()
+def harness() -> Iterator[AdapterHarness]:
+    with started(PydanticAIHarness()) as made:
+        yield made
 
 
 @pytest.mark.parametrize("scenario", scenarios(), ids=lambda s: s.id)
-def test_scenario(harness: PydanticAIHarness, scenario: Scenario) -> None:
-    lab = Lab(harness)
-    try:
-        scenario.run(lab)
-    except NotApplicable as reason:
-        pytest.skip(str(reason))
-    finally:
-        lab.bench.close()
-
-
-def test_agent_versions_say_what_was_measured(harness: PydanticAIHarness) -> None:
-    measured = measure(harness, only=["S2", "S11", "S12", "S14", "S15"])
-
-    assert measured["reasons"] == {}
-    assert {name: measured[name] for name in CAPABILITIES} == CAPABILITIES
+def test_scenario(harness: AdapterHarness, scenario: Scenario) -> None:
+    found = check(harness, scenario, measured().adapters[harness.name].found)
+    if found.verdict == "not_applicable":
+        pytest.skip(found.reason)
 
 
 class Forgetful(PydanticAIHarness):
@@ -299,7 +331,7 @@ class Forgetful(PydanticAIHarness):
         return super().build(spec, **more)
 
 
-def test_an_adapter_that_does_nothing_is_found_out(harness: PydanticAIHarness) -> None:
+def test_an_adapter_that_does_nothing_is_found_out() -> None:
     measured = measure(Forgetful(), only=["S2", "S10", "S14", "S15", "S18"])
 
     assert measured["scenarios"]["S2"] == "unsupported"

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from adapters_page import PAGE as ADAPTERS_PAGE
+from adapters_page import text as adapters_page_text
 from cli_page import PAGE as CLI_PAGE
 from cli_page import text as cli_page_text
 from pages import ROOT, anchor, headings, links, name_of, pages
@@ -36,6 +38,11 @@ def test_every_command_has_a_heading() -> None:
 
 def test_the_command_reference_shows_what_help_shows() -> None:
     assert CLI_PAGE.read_text("utf-8") == cli_page_text(), "run: python tests/docs/cli_page.py"
+
+
+def test_the_table_of_adapters_shows_what_was_measured() -> None:
+    page = ADAPTERS_PAGE.read_text("utf-8")
+    assert page == adapters_page_text(page), "run: python tests/docs/adapters_page.py"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
+from playhead.cli.capabilities import measured_capabilities
 from playhead.cli.context import Context, Ctx
 from playhead.cli.output import Result, Table
 from playhead.errors import NotFoundError, PlayheadError
@@ -34,11 +35,16 @@ class Finding:
     fix: str | None = None
 
 
-def doctor(*, context: Ctx) -> Result:
+def doctor(*, capabilities: bool = False, context: Ctx) -> Result:
     """Check the store, the environment and the adapters.
 
     Exit code 1 when something needs mending.
+
+    Args:
+        capabilities: Show what the conformance suite measured of each adapter instead.
     """
+    if capabilities:
+        return measured_capabilities()
     found = [finding for check in _CHECKS for finding in _guarded(check, context)]
     rows = [
         {"check": finding.check, "state": finding.state, "detail": finding.detail, "fix": finding.fix}

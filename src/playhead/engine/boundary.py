@@ -117,6 +117,12 @@ class SessionScope:
         elif self.root and self.active is not None and self.active.replay is None:
             self.active.inputs, self.active.inputs_changed = self._inputs, True
 
+    def tells_turns(self) -> bool:
+        """Whether the turns of this run, of which there may be many, are the session's; it then adds them itself."""
+        theirs = self.root or self._turn_starts is not None
+        self._turn_starts = None
+        return theirs
+
     # entering
 
     def enter(self) -> Token[Any] | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from playhead.core.capabilities import needs, unmet
 from playhead.core.decide import policy_warnings
 from playhead.core.override import check_override
 from playhead.core.policy import (
@@ -33,6 +34,7 @@ from playhead.core.values import (
     Session,
     SessionStatus,
 )
+from playhead.engine.capabilities import capabilities_of
 from playhead.engine.clock import Clock, IdSource
 from playhead.engine.evaluators import DEFAULT, resolve
 from playhead.engine.evaluators import notes as changed_notes
@@ -131,6 +133,7 @@ def plan_replay(
     reasons = [
         *_baseline_reasons(baseline, request.force, owner_alive),
         *_version_reasons(version, spec, policy, request, inline),
+        *_unmet(version, policy, model_policy, request, nodes),
         *_policy_reasons(policy, writer, cohort),
     ]
     if request.override is not None:
@@ -221,14 +224,25 @@ def _version_reasons(
             "give --entry-point module:name or --agent-version"
         )
     can = version.capabilities if version else {}
-    if can.get("tool_policies") is False and not _all_passthrough(policy):
+    if "scenarios" not in can and can.get("tool_policies") is False and not _all_passthrough(policy):
         reasons.append("this agent version cannot intercept tools; only an all-passthrough policy can run it")
-    able = can.get("overrides")
+    able = can.get("overrides") if "scenarios" not in can else None
     if request.override is not None and able is not None:
         for field in request.override.model_dump(exclude_none=True):
             if able is False or obj(able).get(field) is False:
                 reasons.append(f"/override/{field}: this agent version cannot apply it")
     return reasons
+
+
+def _unmet(
+    version: AgentVersion | None, policy: ToolPolicy, model_policy: ModelPolicy, request: ReplayCreateRequest,
+    nodes: Sequence[Node],
+) -> list[str]:  # fmt: skip
+    """What the replay needs that the version's adapter did not pass when it was measured."""
+    can = version.capabilities if version is not None else {}
+    if "scenarios" not in can:
+        can = capabilities_of(str(can.get("adapter")))
+    return unmet(can, needs(policy, model_policy, request.override, nodes))
 
 
 def _all_passthrough(policy: ToolPolicy) -> bool:

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from playhead.core.values import JSON, AgentVersion, RunSpec
+from playhead.engine.capabilities import capabilities_of
 from playhead.engine.clock import SYSTEM_CLOCK, SYSTEM_IDS
 
 FRAMEWORKS = {
@@ -43,13 +44,19 @@ _UNTRACKED_BYTES = 1_000_000
 
 
 class CodeVersion:
-    """Captures the version of an agent whose code starts at an entry point. Captured once, whoever asks."""
+    """Captures the version of an agent whose code starts at an entry point. Captured once, whoever asks.
 
-    def __init__(self, entry_point: str | None, code_file: Path | None, *, env: Sequence[str] = ()) -> None:
+    ``adapter`` is what sees its runs: the version keeps what was measured of it.
+    """
+
+    def __init__(
+        self, entry_point: str | None, code_file: Path | None, *, env: Sequence[str] = (), adapter: str | None = None
+    ) -> None:  # fmt: skip
         self.entry_point = entry_point
         self.working_dir = os.getcwd()  # noqa: PTH109 - a text, as it is now
         self._code_file = code_file
         self._env = tuple(env)
+        self._adapter = adapter
         self._fingerprint: dict[str, JSON] | None = None
 
     def capture(self, agent: str) -> AgentVersion:
@@ -63,17 +70,18 @@ class CodeVersion:
             created_at=SYSTEM_CLOCK.now(),
             run_spec=RunSpec(entry_point=self.entry_point, working_dir=self.working_dir, env=self._env),
             fingerprint=self._fingerprint,
+            capabilities={} if self._adapter is None else capabilities_of(self._adapter),
         )
 
 
-def of_function(function: Callable[..., Any]) -> CodeVersion:
+def of_function(function: Callable[..., Any], *, adapter: str | None = None) -> CodeVersion:
     """The version of an agent that is a function or class of a module."""
     module = sys.modules.get(getattr(function, "__module__", None) or "")
     qualname = getattr(function, "__qualname__", "")
-    return CodeVersion(entry_point(module, qualname), _file_of(module))
+    return CodeVersion(entry_point(module, qualname), _file_of(module), adapter=adapter)
 
 
-def of_object(value: Any, *, depth: int = 1) -> CodeVersion:
+def of_object(value: Any, *, depth: int = 1, adapter: str | None = None) -> CodeVersion:
     """The version of an agent that is an object: found by its name in a module of the code that calls.
 
     Args:
@@ -84,9 +92,9 @@ def of_object(value: Any, *, depth: int = 1) -> CodeVersion:
         names = [n for n, held in frame.f_globals.items() if held is value and not n.startswith("__")]
         module = sys.modules.get(frame.f_globals.get("__name__", ""))
         if names and module is not None:
-            return CodeVersion(entry_point(module, names[0]), _file_of(module))
+            return CodeVersion(entry_point(module, names[0]), _file_of(module), adapter=adapter)
         frame = frame.f_back
-    return CodeVersion(None, None)
+    return CodeVersion(None, None, adapter=adapter)
 
 
 def entry_point(module: ModuleType | None, qualname: str) -> str | None:

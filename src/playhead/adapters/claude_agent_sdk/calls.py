@@ -15,14 +15,16 @@ from playhead.engine.snapshot import freeze_emitted, same_arguments
 
 AGENT_TOOLS = frozenset({"Agent", "Task"})
 """Tools of the program that run a sub-agent."""
+OUTPUT_TOOL = "StructuredOutput"
+"""The tool by which a model gives an answer in the caller's ``output_format``; no call of the agent's."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Call:
     """One call. ``frame`` is where the model asked for it: the run, or a sub-agent of it.
 
-    ``agent`` is the sub-agent that the call runs. ``given`` is what a recording gives in place of the tool; ``wire``
-    and ``shown`` are what Claude and the consumer got of a tool that ran.
+    ``agent`` is the sub-agent that the call runs; ``raised`` is what its handler raised. ``given`` is what a recording
+    gives in place of the tool; ``wire`` and ``shown`` are what Claude and the consumer got of a tool that ran.
     """
 
     id: str
@@ -35,6 +37,7 @@ class Call:
     wire: Result | None = None
     shown: Result | None = None
     extra: dict[str, JSON] | None = None
+    raised: Exception | None = None
 
     @property
     def is_open(self) -> bool:
@@ -51,7 +54,7 @@ class Call:
         if first is None:
             self.step.cancel()
         else:
-            self.step.observe(outcome_of(first, self.shown, self.extra))
+            self.step.observe(outcome_of(first, self.shown, self.extra, raised=self.raised))
 
 
 class Calls:
@@ -70,6 +73,7 @@ class Calls:
 
     def announce(self, step: seam.ModelStep | seam.SilentStep, frame: Any, calls: Sequence[seam.Requested]) -> None:
         """Reserves the calls of a response, in its order."""
+        calls = [call for call in calls if call.tool != OUTPUT_TOOL]
         if not calls:
             return
         for call in calls:

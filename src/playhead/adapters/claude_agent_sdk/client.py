@@ -33,6 +33,7 @@ class PlayheadClaudeClient:
         self._pump: Pump | None = None
         self._prompts: list[str] = []
         self._turn_starts: int | None = None
+        self._tells_turns = False
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or self._inner is None:
@@ -58,6 +59,7 @@ class PlayheadClaudeClient:
         else:
             self._run, self._way = begun
             self._run.pending = False
+            self._tells_turns = self._run.scope.tells_turns()
             self._inner = claude_agent_sdk.ClaudeSDKClient(self._way.options, self._transport)
             try:
                 with self._run.root.inside():
@@ -126,7 +128,7 @@ class PlayheadClaudeClient:
         made = read(run, way, message)
         if isinstance(message, ResultMessage) and self._turn_starts is not None:
             run.pending = False
-            if run.scope.root:
+            if self._tells_turns:
                 turn = OpenTurn(
                     freeze(self._prompts[-1]), freeze(messages.output(message)), self._turn_starts,
                     run.active.next_seq(),
@@ -136,6 +138,8 @@ class PlayheadClaudeClient:
 
     async def _end(self, error: BaseException | None) -> None:
         run, way, self._run, self._way = self._run, self._way, None, None
+        if run is not None and run.pending and run.result is None:
+            run.left = True
         try:
             if self._pump is not None:
                 await self._pump.stop()

@@ -6,6 +6,7 @@ from typing import Any
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 
 from playhead.adapters.claude_agent_sdk import results
+from playhead.adapters.claude_agent_sdk.calls import OUTPUT_TOOL
 from playhead.adapters.claude_agent_sdk.run import Run
 from playhead.adapters.claude_agent_sdk.stops import SERVED, STOPPED, denied
 from playhead.engine import seam
@@ -47,6 +48,8 @@ class _Gate:
 
     async def _before(self, given: Any, call_id: str | None) -> Any:
         run = self._run
+        if given.get("tool_name") == OUTPUT_TOOL:
+            return {}
         call = run.calls.get(call_id)
         if call is None:
             call = run.calls.add(str(call_id), str(given.get("tool_name")), given.get("tool_input"), run.root)
@@ -69,7 +72,11 @@ async def within(run: Run, call_id: str | None, tool: str, arguments: Any, handl
     """A handler of ours that runs because its hook let it: what it calls is below its call."""
     call = await run.calls.announced(tool, arguments, call_id, 0.0) if call_id is None else run.calls.get(call_id)
     step = call.step if call is not None else None
-    if step is None or isinstance(step, seam.SilentStep):
+    if call is None or step is None or isinstance(step, seam.SilentStep):
         return await handler(arguments)
     with step.inside():
-        return await handler(arguments)
+        try:
+            return await handler(arguments)
+        except Exception as error:  # which Claude gets as a text
+            call.raised = error
+            raise

@@ -1,9 +1,7 @@
 """Whose sessions a runner's are, and what captures the version of the agent."""
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
-from playhead.core.values import JSON, AgentVersion
 from playhead.engine import seam
 from playhead.engine.project import default_recorder, find_project
 from playhead.engine.recorder import Recorder
@@ -11,13 +9,6 @@ from playhead.engine.version import CodeVersion
 from playhead.errors import RefusedError
 
 DEFAULT = "claude"
-
-CAPABILITIES: dict[str, JSON] = {
-    "adapter": "claude_agent_sdk",
-    "tool_policies": True,
-    "overrides": {"model": True, "system_prompt": True, "prompt": True, "model_params": True},
-    "model_history": True,
-}
 
 
 class Identity(NamedTuple):
@@ -27,17 +18,7 @@ class Identity(NamedTuple):
     version: Any = None
 
 
-class _Version:
-    """The version of an agent that is code around a runner."""
-
-    def __init__(self) -> None:
-        self._code = CodeVersion(None, None)
-
-    def capture(self, agent: str) -> AgentVersion:
-        return replace(self._code.capture(agent), capabilities=dict(CAPABILITIES))
-
-
-_version = _Version()
+_version = CodeVersion(None, None, adapter="claude_agent_sdk")  # of an agent that is code around a runner
 
 
 def identify(agent_id: Any, agent_version_id: Any, recorder: Recorder | None) -> Identity:

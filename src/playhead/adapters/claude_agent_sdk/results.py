@@ -12,6 +12,7 @@ from playhead.core.protocol.parts import as_text, plain
 from playhead.core.protocol.shape import is_list, is_object, obj
 from playhead.core.values import JSON, Native, Outcome, OutcomeKind
 from playhead.engine import seam
+from playhead.engine.failures import capture
 from playhead.errors import RecordingError
 
 CODEC = "claude.tool_result"
@@ -42,10 +43,14 @@ def _are_blocks(content: object) -> bool:
     return is_list(content) and all(is_object(b) and isinstance(b.get("type"), str) for b in content)
 
 
-def outcome_of(result: Result, shown: Result | None = None, extra: dict[str, JSON] | None = None) -> Outcome:
+def outcome_of(
+    result: Result, shown: Result | None = None, extra: dict[str, JSON] | None = None, *,
+    raised: Exception | None = None,
+) -> Outcome:  # fmt: skip
     """The outcome to record. ``shown`` is the result as the consumer saw it, where that differs from Claude's.
 
-    The value is the text where there is nothing else, so that any other adapter can serve it.
+    The value is the text where there is nothing else, so that any other adapter can serve it; for the same reason
+    the exception is kept that a handler ``raised``, which Claude got as a text.
     """
     data = _encoded(result)
     if shown is not None and shown != result:
@@ -53,6 +58,8 @@ def outcome_of(result: Result, shown: Result | None = None, extra: dict[str, JSO
     data |= extra or {}
     kind = OutcomeKind.RESULT_ERROR if result.is_error else OutcomeKind.VALUE
     native = Native(codec=CODEC, version=VERSION, data=data)
+    if raised is not None and result.is_error:
+        return Outcome(kind=OutcomeKind.ERROR, error=capture(raised), native=native)
     return Outcome(kind=kind, value=_plain_value((shown or result).content), native=native)
 
 

@@ -189,6 +189,7 @@ async def driven(run: Run, pump: Pump, way: Way) -> AsyncGenerator[Any]:
 
 
 async def _ended(run: Run, pump: Pump, way: Way, error: BaseException | None, early: bool) -> None:
+    run.left = early
     problem = await pump.stop()
     if problem is not None and early:
         _tell(run, "closing Claude's messages", problem)

@@ -43,6 +43,8 @@ class Wire:
         """Reads a model request; never raises."""
         self.seen += 1
         run = self._run
+        if run.left:
+            return Asked(raw=raw, exchange=Exchange(run, None, False), answer=_stopped())
         try:
             return self._begin(raw, agent_id)
         except ReplayStop:
@@ -134,7 +136,7 @@ class Wire:
 
     def beside(self, method: str, path: str) -> Answer | None:
         """The answer to a request that is none to a model, where nothing may be asked."""
-        if self._run.stopped():
+        if self._run.stopped() or self._run.left:
             return _stopped()
         if self._run.replay is not None and not self._run.asks_models:
             return Answer(status=404)

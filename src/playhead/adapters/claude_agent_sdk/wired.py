@@ -63,6 +63,8 @@ class WiredStream:
     # --- results ---
 
     def _results(self, message: UserMessage) -> UserMessage:
+        if self._run.left:
+            return message
         blocks: list[Any] = list(message.content)
         changes: dict[str, Any] = {}
         for place, block in enumerate(blocks):

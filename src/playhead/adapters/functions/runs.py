@@ -41,7 +41,7 @@ def agent(name: Any = None, /, *, recorder: Recorder | None = None, tags: Sequen
 
 def _agent(function: Any, name: str, recorder: Recorder | None, tags: Sequence[str]) -> Any:
     binder = FunctionBinder(function)
-    code = functools.cache(lambda: version.of_function(function))
+    code = functools.cache(lambda: version.of_function(function, adapter="functions"))
 
     def scope(args: Any, kwargs: Any) -> SessionScope:
         inputs = binder.inputs(args, kwargs)
@@ -187,6 +187,6 @@ def session(
     return SessionBlock(
         SessionScope(
             agent, inputs=inputs, name=name, tags=tags, metadata=metadata, recorder=recorder, function=True,
-            version=version.CodeVersion(None, None),
+            version=version.CodeVersion(None, None, adapter="functions"),
         )
     )  # fmt: skip

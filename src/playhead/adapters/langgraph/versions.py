@@ -1,21 +1,14 @@
 """Finding a graph again: which module holds it, under which name."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from playhead.core.values import JSON, AgentVersion
+from playhead.core.values import AgentVersion
 from playhead.engine.version import CodeVersion, entry_point
 
-CAPABILITIES: dict[str, JSON] = {
-    "adapter": "langgraph",
-    "tool_policies": True,
-    "overrides": {"model": True, "system_prompt": True, "prompt": True, "model_params": True},
-    "model_history": True,
-}
-"""What the conformance suite measures; a test holds this against it."""
+_ADAPTER = "langgraph"
 
 
 class GraphVersion:
@@ -25,7 +18,7 @@ class GraphVersion:
         self._graph = ref(graph)
 
     def capture(self, agent: str) -> AgentVersion:
-        return replace(_found(self._graph()).capture(agent), capabilities=dict(CAPABILITIES))
+        return _found(self._graph()).capture(agent)
 
 
 def _found(graph: Any) -> CodeVersion:
@@ -33,8 +26,8 @@ def _found(graph: Any) -> CodeVersion:
         for name, held in list(getattr(module, "__dict__", {}).items()):
             if held is graph and graph is not None and not name.startswith("__"):
                 file = getattr(module, "__file__", None)
-                return CodeVersion(entry_point(module, name), Path(file) if file else None)
-    return CodeVersion(None, None)
+                return CodeVersion(entry_point(module, name), Path(file) if file else None, adapter=_ADAPTER)
+    return CodeVersion(None, None, adapter=_ADAPTER)
 
 
 _versions: WeakKeyDictionary[Any, GraphVersion] = WeakKeyDictionary()

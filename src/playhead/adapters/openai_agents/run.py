@@ -277,6 +277,6 @@ def _version_of(agent: Any) -> CodeVersion:
     """What captures the version of an agent, the same object each time. Agents have no hash, so they go by identity."""
     known = _versions.get(id(agent))
     if known is None:
-        known = _versions[id(agent)] = of_object(agent, depth=2)
+        known = _versions[id(agent)] = of_object(agent, depth=2, adapter="openai_agents")
         finalize(agent, _versions.pop, id(agent), None).atexit = False
     return known

@@ -39,7 +39,7 @@ def wrap() -> Any:
     async def call_tool(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = await original(self, *args, **kwargs)
         around = AROUND.get()
-        if around is not None and (getattr(result, "is_error", None) or getattr(result, "isError", None)):
+        if around is not None and (getattr(result, "is_error" if hasattr(result, "is_error") else "isError", None)):
             around.failed = True
         return result
 

@@ -1,21 +1,14 @@
 """Finding an agent object again: which module holds it, under which name."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from weakref import finalize, ref
 
-from playhead.core.values import JSON, AgentVersion
+from playhead.core.values import AgentVersion
 from playhead.engine.version import CodeVersion, entry_point
 
-CAPABILITIES: dict[str, JSON] = {
-    "adapter": "pydantic_ai",
-    "tool_policies": True,
-    "overrides": {"model": True, "system_prompt": True, "prompt": True, "model_params": True},
-    "model_history": True,
-}
-"""What the conformance suite measures; a test holds this against it."""
+_ADAPTER = "pydantic_ai"
 
 
 class FoundByName:
@@ -25,7 +18,7 @@ class FoundByName:
         self._agent = ref(agent)
 
     def capture(self, agent: str) -> AgentVersion:
-        return replace(_find(self._agent()).capture(agent), capabilities=dict(CAPABILITIES))
+        return _find(self._agent()).capture(agent)
 
 
 def _find(agent: Any) -> CodeVersion:
@@ -33,8 +26,8 @@ def _find(agent: Any) -> CodeVersion:
         for name, held in list(getattr(module, "__dict__", {}).items()):
             if held is agent and agent is not None and not name.startswith("__"):
                 file = getattr(module, "__file__", None)
-                return CodeVersion(entry_point(module, name), Path(file) if file else None)
-    return CodeVersion(None, None)
+                return CodeVersion(entry_point(module, name), Path(file) if file else None, adapter=_ADAPTER)
+    return CodeVersion(None, None, adapter=_ADAPTER)
 
 
 _versions: dict[int, FoundByName] = {}

@@ -1,12 +1,14 @@
 """What every adapter of a framework must do, as scenarios that anybody can run against theirs.
 
-Implement `AdapterHarness` for the framework and call `measure`; each scenario then says ``supported``,
-``unsupported`` with the reason, or ``not_applicable``. Scenarios use scripted models and no network; in a replay a live
-tool that is entered is a failure.
+Implement `AdapterHarness` for the framework and call `measure`, or ``python -m playhead.testing.conformance
+module:Harness``; each scenario then says ``supported``, ``unsupported`` with the reason, or ``not_applicable``.
+Scenarios use scripted models and no network; in a replay a live tool that is entered is a failure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
+from playhead.core.capabilities import Findings, summary
 from playhead.core.values import JSON
 from playhead.testing.conformance.bench import Bench, NotApplicable, Recorded, Replayed
 from playhead.testing.conformance.harness import (
@@ -27,31 +29,70 @@ from playhead.testing.conformance.scenarios import ALL
 
 __all__ = [
     "AdapterHarness", "Bench", "Call", "Entry", "Finding", "Lab", "NotApplicable", "Recorded", "Refused", "Replayed",
-    "Retry", "Scenario", "Spec", "Turn", "Verdict", "finish", "measure", "run_scenario", "scenarios",
+    "Retry", "Scenario", "Spec", "Turn", "Verdict", "check", "findings", "finish", "measure", "run_scenario",
+    "scenarios", "started",
 ]  # fmt: skip
 
 
 def scenarios() -> list[Scenario]:
-    """Every scenario, in order."""
-    return list(ALL)
+    """Every scenario, in order: families as they are numbered, cases of other tools at the end."""
+    return sorted(ALL, key=_place)
+
+
+def _place(scenario: Scenario) -> tuple[bool, int]:
+    family = scenario.id.partition("-")[0]
+    return not family.startswith("S"), int(family[1:])
+
+
+@contextmanager
+def started(harness: AdapterHarness) -> Generator[AdapterHarness]:
+    """A harness between its start and its stop."""
+    harness.start()
+    try:
+        yield harness
+    finally:
+        harness.stop()
 
 
 def run_scenario(harness: AdapterHarness, scenario: Scenario) -> Finding:
-    """Runs one scenario. What it raises is the reason why it is not supported."""
+    """Runs one scenario. The reason why one is not supported is the harness's, else what was raised."""
+    try:
+        return _run(harness, scenario)
+    except Exception as problem:  # noqa: BLE001 - whatever an adapter under test does
+        reason = harness.reasons.get(scenario.id) or f"{type(problem).__name__}: {problem}"
+        return Finding(scenario.id, "unsupported", reason)
+
+
+def check(harness: AdapterHarness, scenario: Scenario, known: Findings) -> Finding:
+    """Runs one scenario and holds the result against what was measured before.
+
+    Raises:
+        AssertionError: they differ. A failure that was not known is raised as it is.
+    """
+    verdict, reason = known.get(scenario.id, ("nothing", ""))
+    finding = run_scenario(harness, scenario) if verdict == "unsupported" else _run(harness, scenario)
+    found = (finding.verdict, finding.reason)
+    assert found == (verdict, reason), f"{scenario.id}: {found} was measured as {(verdict, reason)}: make capabilities"
+    return finding
+
+
+def _run(harness: AdapterHarness, scenario: Scenario) -> Finding:
     lab = Lab(harness)
     try:
         scenario.run(lab)
     except NotApplicable as reason:
         return Finding(scenario.id, "not_applicable", str(reason))
-    except Exception as problem:  # noqa: BLE001 - whatever an adapter under test does
-        return Finding(scenario.id, "unsupported", f"{type(problem).__name__}: {problem}")
     finally:
         lab.bench.close()
     return Finding(scenario.id, "supported")
 
 
-_POLICIES = {"history": "S2", "static": "S12", "passthrough": "S11", "llm": "S12-llm", "inject": "S12-inject"}
-_OVERRIDES = {name: f"S14-{name}" for name in ("model", "system_prompt", "prompt", "model_params")}
+def findings(harness: AdapterHarness, only: Sequence[str] | None = None) -> Iterator[Finding]:
+    """Runs the scenarios one after the other; ``only`` names some, or families of them (``S14``)."""
+    with started(harness):
+        for scenario in scenarios():
+            if only is None or scenario.id in only or scenario.id.partition("-")[0] in only:
+                yield run_scenario(harness, scenario)
 
 
 def measure(
@@ -61,23 +102,7 @@ def measure(
 
     Args:
         framework: name and version of the framework, kept with the result.
-        only: families of scenarios to run (``S14``); what was not run counts as not there.
+        only: scenarios or families of them to run; what was not run counts as not there.
     """
-    chosen = [s for s in scenarios() if only is None or s.id.partition("-")[0] in only]
-    found = {finding.scenario: finding for finding in (run_scenario(harness, s) for s in chosen)}
-
-    def all_of(prefix: str) -> bool:
-        """Whether the scenario and everything that refines it is supported, as far as the framework has it."""
-        fitting = [f for name, f in found.items() if name == prefix or name.startswith(f"{prefix}-")]
-        return bool(fitting) and all(f.verdict != "unsupported" for f in fitting)
-
-    return {
-        "adapter": harness.name,
-        "framework": dict(framework or {}),
-        "tool_policies": all(all_of(scenario) for scenario in _POLICIES.values()),
-        "policies": {policy: all_of(scenario) for policy, scenario in _POLICIES.items()},
-        "overrides": {name: all_of(scenario) for name, scenario in _OVERRIDES.items()},
-        "model_history": all_of("S15"),
-        "scenarios": {name: finding.verdict for name, finding in found.items()},
-        "reasons": {name: f.reason for name, f in found.items() if f.reason},
-    }
+    found = {finding.scenario: (finding.verdict, finding.reason) for finding in findings(harness, only)}
+    return summary(harness.name, framework or {}, found)

@@ -56,15 +56,22 @@ class AdapterHarness(ABC):
     """A framework with its adapter. Methods that raise `NotApplicable` by default are for what not all have."""
 
     name: str
+    distribution: str | None = None  # of the framework, whose version is kept with what was measured
     entries: Sequence[Entry] = ("sync", "async")
     other_model: str = ""  # a model that the framework can make from its name, without a network
-    models: bool = True  # whether the adapter sees model calls
-    settings: bool = True  # whether an agent has settings of its model
+    has_models: bool = True  # whether the adapter sees model calls
+    has_settings: bool = True  # whether an agent has settings of its model
     pauses: bool = True  # whether a run ends to ask a person, and goes on in another
     buckets: Sequence[str] = BUCKETS  # of usage, which a model of the framework reports
     rounds: int = 20  # how often is repeated what luck could hide; fewer where a run is dear
     many: int = 10  # sessions side by side
-    reasons: Mapping[str, str] = {}  # noqa: RUF012 - why scenarios cannot pass, by id
+    reasons: Mapping[str, str] = {}
+
+    def start(self) -> None:  # noqa: B027 - may do nothing
+        """Before the first scenario."""
+
+    def stop(self) -> None:  # noqa: B027 - may do nothing
+        """After the last one; undoes `start`."""
 
     @abstractmethod
     def build(self, spec: Spec) -> Any:
@@ -162,6 +169,10 @@ class AdapterHarness(ABC):
         """An agent whose model streams ``after`` and then raises."""
         raise NotApplicable("no streams")
 
+    def thinking(self, spec: Spec, asked: Callable[[], Any]) -> Any:
+        """An agent whose model calls ``asked``, from any thread, and then never answers."""
+        raise NotApplicable("a model call cannot be held")
+
     async def stop_early(self, agent: Any, prompt: str) -> None:
         """Streams a run and leaves after the first piece of the answer."""
         raise NotApplicable("no streams")
@@ -182,6 +193,11 @@ class Lab:
         """Called by live tools; gives how many calls ran live so far."""
         self.live.append(what)
         return len(self.live)
+
+    def needs_models(self) -> None:
+        """Ends a scenario that is about model calls, where the adapter sees none."""
+        if not self.harness.has_models:
+            raise NotApplicable("model calls are not seen")
 
     def tool(self, name: str) -> str:
         """The identity of a tool in this framework."""
@@ -217,6 +233,8 @@ class Lab:
     def unchanged(self, run: Callable[..., Any], **inputs: Any) -> tuple[Recorded, Replayed]:
         """Records, replays unchanged under a live and a recorded model, and checks that both are faithful."""
         baseline = self.record(run, **inputs)
+        if baseline.error is not None:
+            raise baseline.error
         result = self.replay(baseline, run)
         self.check_faithful(baseline, result)
         self.check_faithful(baseline, self.replay(baseline, run, model=HistoryModel()))

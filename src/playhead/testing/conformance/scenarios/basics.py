@@ -94,7 +94,7 @@ def entries(lab: Lab) -> None:
         lab.live.clear()
         baseline, _ = lab.unchanged(lab.runner(lambda: lab.harness.build(two_turns(lab)), entry))
         kinds = [(node.kind, node.name) for node in baseline.nodes]
-        models = 3 if lab.harness.models else 0
+        models = 3 if lab.harness.has_models else 0
         assert [k.value for k, _ in kinds].count("model_call") == models, f"{entry}: {kinds}"
         assert [k.value for k, _ in kinds].count("tool_call") == 3, f"{entry}: {kinds}"
 

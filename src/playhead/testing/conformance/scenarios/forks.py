@@ -22,6 +22,7 @@ def agents(lab: Lab, spec: Spec) -> tuple[list[Any], Any]:
 @scenario("S14-system_prompt")
 def system_prompt(lab: Lab) -> None:
     """The system text of every request is replaced, and nothing else of it."""
+    lab.needs_models()
     built, run = agents(lab, Spec(system="be brief", turns=[[Call("look", {})]], tools=[_look(lab)]))
     baseline = lab.record(run)
     result = lab.replay(baseline, run, override=ReplayOverride(system_prompt="be thorough"))
@@ -49,6 +50,7 @@ def prompt(lab: Lab) -> None:
 @scenario("S14-model_params")
 def model_params(lab: Lab) -> None:
     """Parameters are merged over the agent's own; null removes one."""
+    lab.needs_models()
     built, run = agents(lab, Spec(settings=_settings(lab, temperature=0.25, top_p=0.5)))
     baseline = lab.record(run)
     before = baseline.model_calls[0].inputs["params"]
@@ -59,18 +61,19 @@ def model_params(lab: Lab) -> None:
     assert node.inputs["params"] == {**{n: v for n, v in before.items() if n != gone}, "max_tokens": 77}
     asked = lab.harness.requests(built[-1])[0]
     assert b"77" in asked
-    if lab.harness.settings:
+    if lab.harness.has_settings:
         assert b"0.25" in asked
         assert b"0.5" not in asked
 
 
 def _settings(lab: Lab, **settings: Any) -> dict[str, Any]:
-    return settings if lab.harness.settings else {}
+    return settings if lab.harness.has_settings else {}
 
 
 @scenario("S14-model")
 def model(lab: Lab) -> None:
     """A model named by a string, by a map, and by a map that names another model."""
+    lab.needs_models()
     other = lab.harness.other_model
     built, run = agents(lab, Spec(turns=[[Call("look", {})]], tools=[_look(lab)]))
     baseline = lab.record(run)
@@ -89,6 +92,7 @@ def model(lab: Lab) -> None:
 @scenario("S14-unapplied")
 def unapplied(lab: Lab) -> None:
     """An override that changed nothing by the end fails the replay."""
+    lab.needs_models()
     _, run = agents(lab, Spec(system="be brief", settings=_settings(lab, temperature=0.25)))
     baseline = lab.record(run)
     (name, value), *_ = baseline.model_calls[0].inputs["params"].items()
@@ -102,6 +106,7 @@ def unapplied(lab: Lab) -> None:
 @scenario("S15")
 def recorded_model(lab: Lab) -> None:
     """Under a recorded model no model is asked, and the result is the same, streamed or not."""
+    lab.needs_models()
     for entry in lab.harness.entries:
         built: list[Any] = []
 

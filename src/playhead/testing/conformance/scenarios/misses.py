@@ -133,7 +133,7 @@ def generated(lab: Lab) -> None:
     assert "made up" in str(result.session.output)
     (asked,) = writer.asked
     assert (asked.tool, asked.arguments) == (lab.tool("search"), {"q": "a"})
-    assert "q" in str(asked.parameters)
+    assert "q" in str(asked.parameters) or not lab.harness.has_models, "the schema is in the requests to the model"
 
 
 INJECTED = {
@@ -184,6 +184,7 @@ def used_up(lab: Lab) -> None:
 @scenario("S15-diff")
 def first_difference(lab: Lab) -> None:
     """Under a recorded model the first request that differs is shown."""
+    lab.needs_models()
     system = ["be brief"]
 
     def make() -> Any:

@@ -33,9 +33,10 @@ def outer_served(lab: Lab) -> None:
     run = lab.runner(family(lab))
     baseline, result = lab.unchanged(run)
     assert [n.name for n in baseline.calls] == [lab.tool("ask"), lab.tool("lookup")]
-    assert [n.name for n in baseline.nodes if n.kind is NodeKind.AGENT_CALL] == ["child"]
+    asked = baseline.calls[0].id
+    assert [n.name for n in baseline.nodes if n.kind is NodeKind.AGENT_CALL and n.parent_id == asked] == ["child"]
     assert result.by == ["served"]
-    assert len(result.model_calls) == 2, "the inner agent ran"
+    assert len(result.model_calls) == (2 if lab.harness.has_models else 0), "the inner agent ran"
 
 
 @scenario("S17-inside")

@@ -15,7 +15,7 @@ from playhead.testing.conformance.scenarios.registry import scenario
 
 @scenario("S22")
 def side_by_side(lab: Lab) -> None:
-    """Ten sessions at once do not mix."""
+    """Sessions side by side do not mix."""
 
     async def look(who: str) -> str:
         await asyncio.sleep(0)
@@ -35,7 +35,7 @@ def side_by_side(lab: Lab) -> None:
     for number, session_id in enumerate(finish(all_of())):
         read = lab.bench.read(session_id)
         assert [n.call.arguments for n in read.calls if n.call] == [{"who": f"s{number}"}]
-        assert len(read.model_calls) == (2 if lab.harness.models else 0)
+        assert len(read.model_calls) == (2 if lab.harness.has_models else 0)
         assert f"seen s{number}" in str(read.session.output)
 
 
@@ -185,5 +185,5 @@ def second_turn(lab: Lab) -> None:
 
     baseline, _ = lab.unchanged(run)
     assert len(baseline.session.turns) == 2, baseline.session.turns
-    assert len(baseline.model_calls) == (4 if harness.models else 0)
+    assert len(baseline.model_calls) == (4 if harness.has_models else 0)
     assert len({n.parent_id for n in baseline.model_calls}) <= 1

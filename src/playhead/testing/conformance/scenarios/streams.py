@@ -29,7 +29,7 @@ def same_as_plain(lab: Lab) -> None:
         lab.live.clear()
         streamed = lab.record(lab.runner(lambda: lab.harness.build(spec), entry))
         assert [(n.kind, n.name) for n in streamed.nodes] == [(n.kind, n.name) for n in plain.nodes]
-        assert [n.outcome.value for n in streamed.calls if n.outcome] == [2]
+        assert [n.outcome.value for n in streamed.calls if n.outcome] == lab.shown(2)
         assert all(n.model and n.model.streamed and not n.model.partial for n in streamed.model_calls)
         assert streamed.output == plain.output
 
@@ -44,12 +44,16 @@ def broken(lab: Lab) -> None:
         return finish(lab.harness.run(agent, prompt, entry="stream"))
 
     baseline = lab.record(run)
-    assert isinstance(baseline.error, ConnectionError)
     assert baseline.session.status is SessionStatus.FAILED
     (node,) = baseline.model_calls
     assert node.outcome is not None
     assert node.outcome.error is not None
-    assert node.outcome.error.message == "cut"
+    raised = []
+    error: BaseException | None = baseline.error
+    while error is not None:
+        raised.append((type(error).__name__, str(error)))
+        error = error.__cause__
+    assert (node.outcome.error.class_name, node.outcome.error.message) in raised
 
 
 @scenario("S16-early")
@@ -123,4 +127,4 @@ def stop_in_parallel(lab: Lab) -> None:
     assert lab.live == [], "a live tool was entered"
     assert result.replay.status is ReplayStatus.FAILED
     assert "changed" in result.message
-    assert len(result.model_calls) == 1
+    assert len(result.model_calls) == (1 if lab.harness.has_models else 0)
