@@ -392,5 +392,5 @@ def test_ids_are_the_same_in_every_store(tmp_path: Path) -> None:
 
 
 def test_every_format_has_a_name_and_words() -> None:
-    assert {n for n, _ in list_formats()} == {"playhead", "otlp", "openai_chat", "tau_bench"}
+    assert {n for n, _ in list_formats()} == {"playhead", "otlp", "openai_chat", "tau_bench", "tau2", "swe_agent"}
     assert all(about for _, about in list_formats())

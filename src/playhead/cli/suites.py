@@ -107,8 +107,21 @@ def build(
             context, source, paths, called, ids, limit=limit, tools=_tools(tools), effects=declared, intent=intent,
             confirm=confirm, add=add,
         )  # fmt: skip
+    if not contents.cases:
+        raise UsageError(
+            f"no case came of it: {_why_none(contents)}", hint="--tools FILE gives schemas that are missing"
+        )
     where = _keep(context, contents, into, add=add)
     return _report(contents, where, captured)
+
+
+def _why_none(contents: "Contents") -> str:
+    from collections import Counter
+
+    found = Counter(one.why for one in contents.skipped)
+    return (
+        ", ".join(f"{count} times {why}" for why, count in found.most_common(3)) or "no answer of a model was recorded"
+    )
 
 
 def _folder(paths: Sequence[str], name: str | None) -> "Contents":
@@ -164,9 +177,10 @@ def _imported(source: str, paths: Sequence[str], tools: "list[ToolSchema]") -> A
 
     store = MemoryStore()
     formats = {"tau-bench": "tau_bench", "tau2": "tau2", "swe-agent": "swe_agent"}
-    report = import_paths(store, paths, format=formats[source])
-    if report.exit_code:
-        problems = [note.message for note in report.errors][:3] or [f"nothing of it in {', '.join(report.unknown)}"]
+    report = import_paths(store, paths)
+    counts = report.formats.get(formats[source])
+    if counts is None or not counts.sessions or counts.failed:
+        problems = [note.message for note in report.errors][:3] or ["nothing in them shows that format"]
         raise UsageError(f"the files cannot be read whole as {source}: {'; '.join(problems)}")
     return store
 

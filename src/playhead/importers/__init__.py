@@ -25,7 +25,7 @@ from playhead.engine.imports import (
     by_conversation,
 )
 from playhead.errors import UsageError
-from playhead.importers import openai_chat, otlp, playhead_jsonl, tau_bench
+from playhead.importers import openai_chat, otlp, playhead_jsonl, swe_agent, tau2, tau_bench
 from playhead.importers.detection import detect, is_whole
 from playhead.store.ports import Store
 
@@ -70,6 +70,16 @@ FORMATS: tuple[Importer, ...] = (
         name=tau_bench.NAME,
         about="tau-bench results",
         make=lambda o: tau_bench.TauBenchReader(tools=o.tools, instance=o.instance, depth=o.depth),
+    ),
+    Importer(
+        name=tau2.NAME,
+        about="tau2 results: every simulation of a run",
+        make=lambda o: tau2.Tau2Reader(tools=o.tools, instance=o.instance, depth=o.depth),
+    ),
+    Importer(
+        name=swe_agent.NAME,
+        about="SWE-agent trajectories",
+        make=lambda o: swe_agent.SweAgentReader(tools=o.tools, instance=o.instance, depth=o.depth),
     ),
 )
 
