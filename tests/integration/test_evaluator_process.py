@@ -1,6 +1,8 @@
 """Evaluators of users in processes of their own: whatever they do, a clear word comes back and nothing else breaks."""
 
 import os
+import shutil
+import socket
 import textwrap
 import time
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from playhead.core.evaluation import EvaluationContext
 from playhead.core.requests import EvaluatorConfig
 from playhead.core.values import LedgerRow, Verdict
+from playhead.engine import isolation
 from playhead.engine.evaluate import Evaluation, evaluate_session
 from playhead.engine.evaluator_process import order, passed, run
 from playhead.engine.evaluators import choose, read
@@ -229,6 +232,21 @@ def test_no_tool_runs_live_in_an_evaluator(project: Project) -> None:
     verdict = said(project, code)
     assert "called a tool" in (verdict.explanation or "")
     assert not (project.root / "live").exists()
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_a_program_that_an_evaluator_starts_reaches_nothing_but_with_network(project: Project) -> None:
+    if isolation.available().namespace is not None:
+        pytest.skip(f"namespace: {isolation.available().namespace}")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        code = f"import subprocess; return subprocess.run(['curl', '-s', '-m', '2', {url!r}]).returncode"
+        assert said(project, code).score == 7  # could not connect
+        listener.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+        assert said(project, code, network=True).score == 28  # connected, and got no answer
+        listener.accept()[0].close()
 
 
 def test_recording_inside_an_evaluator_reaches_no_store_of_the_project(project: Project) -> None:

@@ -7,8 +7,9 @@ the store, whatever its result; anything else that it is not.
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from playhead.engine.entry import load
 from playhead.engine.isolation import Isolation, enter
 from playhead.engine.process_tree import adopt_orphans
 from playhead.engine.project import Project, find_project, use_recorder
+from playhead.engine.recorder import Recorder
 from playhead.engine.replay import execute, failed, without_secrets
 from playhead.engine.replay_processes import end_process
 from playhead.engine.replay_task import UNSTORED, request_of
@@ -28,27 +30,49 @@ from playhead.errors import LeaseLostError, PlayheadError, StoreError
 from playhead.store.ports import Store
 
 
-def run(order: dict[str, Any]) -> int:
-    """Runs the replay that the order names and leaves it settled in the store. Gives the exit code."""
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a replay needs of its project, opened."""
+
+    project: Project
+    store: Store
+    recorder: Recorder
+
+
+def hold(order: Mapping[str, Any]) -> Held:
+    """Opens what the order names: ``project`` and ``store_url``.
+
+    Raises:
+        PlayheadError: the settings or the store cannot be used.
+    """
     project = find_project(Path(order["project"]), url=order["store_url"])
     store = project.open_store(create=False)
-    recorder = project.recorder(store)
-    use_recorder(recorder)
-    save = Attempt(store, order["task_id"], order["token"]).save if "task_id" in order else _plain_save(store)
+    return Held(project, store, project.recorder(store))
+
+
+def run(order: dict[str, Any], held: Held | None = None) -> int:
+    """Runs the replay that the order names and leaves it settled in the store. Gives the exit code."""
+    held = held or hold(order)
+    use_recorder(held.recorder)
+    save = _saver(held.store, order)
     try:
-        return _run(order, project, store, recorder, save)
+        return _run(order, held.project, held.store, held.recorder, save)
     finally:
         if "task_id" in order:
             end_process()
-        recorder.close()
-        store.close()
+        held.recorder.close()
+        held.store.close()
+
+
+def _saver(store: Store, order: Mapping[str, Any]) -> Callable[[Replay], None]:
+    return Attempt(store, order["task_id"], order["token"]).save if "task_id" in order else _plain_save(store)
 
 
 def _plain_save(store: Store) -> Callable[[Replay], None]:
     return lambda replay: store.replays.save(to_evaluate(replay))
 
 
-def _run(order: dict[str, Any], project: Project, store: Store, recorder: Any, save: Any) -> int:
+def _run(order: dict[str, Any], project: Project, store: Store, recorder: Recorder, save: Any) -> int:
     replay = store.replays.get(order["replay_id"])
     if replay.status not in (ReplayStatus.PENDING, ReplayStatus.RUNNING):
         return 0

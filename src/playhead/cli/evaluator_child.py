@@ -32,6 +32,7 @@ def answer(order: dict[str, JSON]) -> dict[str, JSON]:
     try:
         with ExitStack() as stack:
             if not evaluator.network:
+                _guard_programs(order["hosts"])
                 stack.enter_context(guarded(EgressGuard(allow_models=False, allow_hosts=frozenset(order["hosts"]))))
             function = imported(evaluator)
             if not callable(function):
@@ -50,6 +51,14 @@ def answer(order: dict[str, JSON]) -> dict[str, JSON]:
         return {"failure": f"it called sys.exit({end.code!r})"}
     except BaseException as error:  # noqa: BLE001 - foreign code; the reason is what it says
         return {"failure": _raised(error, evaluator)}
+
+
+def _guard_programs(hosts: Sequence[str]) -> None:
+    """The guard around this process and what it starts, as far as this machine has one."""
+    from playhead.engine.isolation import Isolation, enter
+
+    if not hosts:
+        enter(Isolation(mode="best"))
 
 
 def _finished(returned: Any) -> Any:

@@ -8,14 +8,19 @@ import os
 import socket
 import sys
 import sysconfig
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from playhead.adapters.installation import install
-from playhead.cli.child import run
+from playhead.cli.child import hold, run
 from playhead.cli.rehearsal import rehearse
 from playhead.engine.egress import EgressGuard, guarded
 from playhead.engine.entry import load
-from playhead.engine.zygote import Zygote, send_json, unfit
+from playhead.engine.project import settings_files
+from playhead.engine.watching import last_changed
+from playhead.engine.zygote import Run, Zygote, send_json, unfit
+from playhead.errors import PlayheadError
 
 
 def main(descriptor: int, order: dict[str, Any]) -> int:
@@ -23,9 +28,9 @@ def main(descriptor: int, order: dict[str, Any]) -> int:
     control = socket.socket(fileno=descriptor)
     os.set_inheritable(descriptor, False)
     why = _prepare(order)
-    send_json(control, {"unfit": why, "files": {} if why else own_files()})
+    send_json(control, {"unfit": why, "files": {} if why else watched_files(Path(order["project"]))})
     if why is None:
-        Zygote(control, run).serve()
+        Zygote(control, partial(begin, order)).serve()
     return 0
 
 
@@ -49,18 +54,27 @@ def _prepare(order: dict[str, Any]) -> str | None:
     return unfit()
 
 
-def own_files() -> dict[str, int]:
-    """Files of imported code that somebody may change while we wait, and when they were last changed."""
+def begin(order: dict[str, Any], idle: bool) -> Run:
+    """In a child: opens the store, and with time to spare goes through a replay once, so that the memory which every
+    replay writes to is its own already."""
+    try:
+        held = hold(order)
+    except PlayheadError:
+        return run  # which meets it again, and tells
+    if idle:
+        rehearse()
+    return partial(run, held=held)
+
+
+def watched_files(root: Path) -> dict[str, int]:
+    """Files of imported code and of settings, which somebody may change while we wait, and when they last did."""
     paths = sysconfig.get_paths()
     installed = tuple({f"{paths[name]}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-    found: dict[str, int] = {}
+    found = {str(path): last_changed(str(path)) for path in settings_files(root)}
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if file and not os.path.realpath(file).startswith(installed) and not file.startswith(installed):
-            try:
-                found[file] = os.stat(file).st_mtime_ns  # noqa: PTH116
-            except OSError:
-                continue
+            found[file] = last_changed(file)
     return found
 
 

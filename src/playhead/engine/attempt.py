@@ -1,9 +1,12 @@
 """One attempt at a replay task, seen from the process that runs the agent: everything it stores is fenced."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from playhead.core.values import Origin, Replay, ReplayStatus, SessionStatus
+from playhead.core.lifecycle import REPLAY
+from playhead.core.values import Origin, Replay, ReplayStatus, Session, SessionStatus
 from playhead.engine.lasting import patiently
+from playhead.engine.owner import is_gone
 from playhead.errors import LeaseLostError
 from playhead.store.ports import SessionQuery, Store
 
@@ -46,20 +49,35 @@ def supersede(store: Store, session_id: str) -> None:
     store.sessions.update(session_id, status=SessionStatus.ABANDONED, add_tags=[SUPERSEDED])
 
 
-def supersede_others(store: Store, replay: Replay) -> list[str]:
-    """Marks every session that was recorded for a replay and is not its result; gives their ids."""
-    query = SessionQuery(baseline_id=replay.baseline_session_id, origins=(Origin.REPLAY,))
-    found: list[str] = []
+def supersede_attempts(store: Store, replay_id: str, *, before: int = 0) -> list[str]:
+    """Marks sessions that were recorded for a replay and do not count; gives their ids.
+
+    An attempt is dead when it began before the time ``before``, when its process is gone and its session open, and when
+    the replay has ended with another result. One that has recorded its session and not told yet may still count.
+    """
+    found = [(session, session.owner is not None and is_gone(session.owner)) for session in _recorded(store, replay_id)]
+    replay = store.replays.get(replay_id)  # asked last: who is gone has told
+    over = REPLAY.is_final(replay.status)
+    dead = [
+        session.id
+        for session, gone in found
+        if session.started_at < before or (session.id != replay.result_session_id and (over or gone))
+    ]
+    for session_id in dead:
+        supersede(store, session_id)
+    return dead
+
+
+def _recorded(store: Store, replay_id: str) -> Iterator[Session]:
+    baseline = store.replays.get(replay_id).baseline_session_id
+    query = SessionQuery(baseline_id=baseline, origins=(Origin.REPLAY,))
     cursor: str | None = None
     while True:
         page = store.sessions.find(query, limit=200, cursor=cursor)
         for session in page.items:
-            others = session.replay_id == replay.id and session.id != replay.result_session_id
-            if others and SUPERSEDED not in session.tags:
-                found.append(session.id)
+            marked = session.status is SessionStatus.ABANDONED and SUPERSEDED in session.tags
+            if session.replay_id == replay_id and not marked:
+                yield session
         cursor = page.next_cursor
         if cursor is None or len(page.items) == 0:
-            break
-    for session_id in found:
-        supersede(store, session_id)
-    return found
+            return

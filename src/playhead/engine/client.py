@@ -1,7 +1,6 @@
 """The product as an object: one opened store, and what can be done over it."""
 
 import os
-import time
 from pathlib import Path
 from types import TracebackType
 
@@ -26,6 +25,10 @@ __all__ = ["Client", "ReplayClient", "ReplayHandle", "open_client"]
 
 _WORTH_A_ZYGOTE = 3
 """Tasks from which on importing the agent once and forking pays in a worker that ends with the job."""
+
+
+_STAND_BACK = 0.02
+"""Seconds in which an idle worker, which may have the agent loaded, is first at a job that somebody waits for."""
 
 
 class ReplayHandle:
@@ -103,17 +106,13 @@ class ReplayHandle:
     def _work(self, timeout: float | None, concurrency: int) -> None:
         count = len(self.replays)
         slots = min(count, concurrency or os.cpu_count() or 1)
-        settings = Settings(concurrency=slots, job_id=self.job.id, warm=count >= _WORTH_A_ZYGOTE)
+        warm = count >= _WORTH_A_ZYGOTE
+        settings = Settings(concurrency=slots, job_id=self.job.id, warm=warm, stand_back=_STAND_BACK)
         worker = Worker(self._store, self._project, settings)
-        until = None if timeout is None else time.monotonic() + timeout
-
-        def is_over() -> bool:
-            if until is not None and time.monotonic() > until:
-                worker.release()
-                raise TimeoutError(f"job {self.job.id} has not ended after {timeout:g} s")
-            return has_ended(self._store.jobs.get(self.job.id))
-
-        worker.run(until=is_over)
+        try:
+            worker.run(until=lambda: has_ended(self._store.jobs.get(self.job.id)), seconds=timeout)
+        except TimeoutError:
+            raise TimeoutError(f"job {self.job.id} has not ended after {timeout:g} s") from None
 
 
 class ReplayClient:

@@ -2,15 +2,17 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 from playhead.core.jobs import HELD, Job, Task, has_ended
 from playhead.engine.clock import SYSTEM_CLOCK, Clock
 from playhead.engine.lasting import patiently
+from playhead.store.notices import Notices
 from playhead.store.ports import Page, Store
 
-__all__ = ["JobClient"]
+__all__ = ["JobClient", "Looks"]
 
-_QUICK, _SLOW = 0.002, 0.1
+_QUICK, _SLOW, _SLOWEST = 0.002, 0.02, 1.0  # seconds between two looks; the last where writes are told of
 
 
 class JobClient:
@@ -47,21 +49,38 @@ class JobClient:
         job_id = self._store.jobs.resolve(job)
         until = None if timeout is None else time.monotonic() + timeout
         seen: dict[str, tuple[str, int]] = {}
-        pause, pulse = _QUICK, -1
-        while True:
-            now = patiently(self._store.jobs.pulse)
-            if now != pulse:
-                pulse, pause = now, _QUICK
-                ended = has_ended(patiently(lambda: self._store.jobs.get(job_id)))
-                tasks = patiently(lambda: self._store.jobs.tasks(job_id))
-                for task in tasks:
-                    state = (task.status.value, task.attempt)
-                    if seen.get(task.id) != state:
-                        seen[task.id] = state
-                        yield task
-                if ended and all(task.status not in HELD for task in tasks):
-                    return
-            if until is not None and time.monotonic() > until:
-                raise TimeoutError(f"job {job_id} has not ended after {timeout:g} s")
-            time.sleep(pause)
-            pause = min(pause * 1.05, _SLOW)
+        with closing(patiently(self._store.jobs.notices)) as notices:
+            looks, pulse = Looks(notices), -1
+            while True:
+                now = patiently(self._store.jobs.pulse)
+                if now != pulse:
+                    pulse = now
+                    ended = has_ended(patiently(lambda: self._store.jobs.get(job_id)))
+                    tasks = patiently(lambda: self._store.jobs.tasks(job_id))
+                    for task in tasks:
+                        state = (task.status.value, task.attempt)
+                        if seen.get(task.id) != state:
+                            seen[task.id] = state
+                            yield task
+                    if ended and all(task.status not in HELD for task in tasks):
+                        return
+                if until is not None and time.monotonic() > until:
+                    raise TimeoutError(f"job {job_id} has not ended after {timeout:g} s")
+                looks.pause(None if until is None else until - time.monotonic())
+
+
+class Looks:
+    """When to look for what is new: as soon as something was written, and then often for a while, since the notice may
+    come before what it is about."""
+
+    def __init__(self, notices: Notices) -> None:
+        self._notices = notices
+        self._slow = _SLOWEST if notices.tells else _SLOW
+        self._growth = 1.5 if notices.tells else 1.01
+        self._next = _QUICK
+
+    def pause(self, most: float | None = None) -> None:
+        """Waits until the next look is due, or ``most`` seconds."""
+        seconds = self._next if most is None else max(0.0, min(self._next, most))
+        told = self._notices.wait(seconds)
+        self._next = _QUICK if told else min(self._next * self._growth, self._slow)

@@ -73,7 +73,9 @@ class Project:
         """
         if create and self.url_source == "project":
             prepare(self.folder)
-        return open_store(self.url, create=create)
+        if self._settings is None:
+            return open_store(self.url, create=create)
+        return open_store(self.url, create=create, busy_timeout=self._settings.busy_timeout)
 
     def recorder(self, store: Store) -> "Recorder":
         """A recorder into ``store`` with this project's settings and secrets."""
@@ -163,10 +165,14 @@ def prepare(folder: Path) -> None:
         raise StoreError(f"cannot make {folder}: {error.strerror}", hint="set PLAYHEAD_URL to another place") from error
 
 
+def settings_files(root: Path) -> tuple[Path, Path]:
+    """Where the settings of a project may stand."""
+    return root / FOLDER / "config.toml", root / "pyproject.toml"
+
+
 def _settings(root: Path) -> "tuple[Path | None, Settings | None]":
     """Where settings stand, and what they are; None when nothing is set."""
-    own = root / FOLDER / "config.toml"
-    shared = root / "pyproject.toml"
+    own, shared = settings_files(root)
     found: dict[Path, dict[str, Any]] = {}
     if own.is_file():
         found[own] = _read(own)

@@ -14,7 +14,7 @@ from playhead.core.policy import ModelPolicy
 from playhead.core.policy_json import parse_model_policy, parse_override, parse_policy
 from playhead.core.requests import ReplayCreateRequest
 from playhead.core.values import ErrorInfo, Replay, ReplayStatus, RunSpec
-from playhead.engine.attempt import supersede_others
+from playhead.engine.attempt import supersede_attempts
 from playhead.engine.child import Control, Launch, absolute, environment, run_command, run_fresh
 from playhead.engine.clock import Clock, IdSource
 from playhead.engine.evaluate import evaluate, judged
@@ -123,11 +123,11 @@ class Runner:
     def _run(self, task: Task, control: Control) -> Task:
         store = self.store
         replay = patiently(lambda: store.replays.get(task.payload["replay_id"]))
-        if task.attempt > 1:
-            end_marked(task.id)
-            self.clear_away(task)
         begun = restarted(replay, self.clock.now())
         patiently(lambda: store.jobs.start(task.id, _token(task), now=self.clock.now(), replay=begun))
+        if task.attempt > 1:
+            end_marked(task.id)
+            self.clear_away(task, before=begun.started_at)
         if control.reason is not None:
             return self._interrupted(task, control)
         limits = _limits(task)
@@ -208,7 +208,7 @@ class Runner:
         return self._ended(task, event, replay=done, error=done.error, result=result)
 
     def _died(self, task: Task, replay: Replay, end: Exit, limits: Limits, result: dict[str, Any]) -> Task:
-        self.clear_away(task)
+        self._give_up_attempt(task)
         silent = end.code == 0 and end.reason is None and bool(_spec(task).command)
         error = AgentProcessError(
             "the program ended without a session: nothing that it did was recorded"
@@ -235,7 +235,7 @@ class Runner:
     def _interrupted(self, task: Task, control: Control) -> Task:
         if control.reason == "lost":
             raise LeaseLostError(f"task {task.id!r} is another's", hint="its result is refused")
-        self.clear_away(task)
+        self._give_up_attempt(task)
         return self._ended(task, TaskEvent.RELEASE if control.reason == "released" else TaskEvent.CANCEL)
 
     def _ended(
@@ -247,14 +247,19 @@ class Runner:
             lambda: self.store.jobs.end(task.id, token, event, now=now, error=error, result=result, replay=replay)
         )
 
-    def clear_away(self, task: Task) -> None:
-        """Marks what attempts that do not count have recorded."""
+    def clear_away(self, task: Task, *, before: int | None = None) -> None:
+        """Marks what attempts that do not count have recorded; with ``before`` all that began before that time."""
+        replay_id = task.payload["replay_id"]
         try:
             patiently(lambda: mark_abandoned(self.store))
-            replay = self.store.replays.get(task.payload["replay_id"])
-            patiently(lambda: supersede_others(self.store, replay))
+            patiently(lambda: supersede_attempts(self.store, replay_id, before=before or 0))
         except (NotFoundError, StoreError):
             return  # a session that was deleted meanwhile; the next attempt looks again
+
+    def _give_up_attempt(self, task: Task) -> None:
+        """The process of our own attempt has ended without a result."""
+        ours = holds(patiently(lambda: self.store.jobs.task(task.id)), _token(task))
+        self.clear_away(task, before=self.clock.now() if ours else None)
 
 
 def _token(task: Task) -> str:

@@ -33,6 +33,7 @@ class Settings(BaseModel):
     llm_model: str | None = None
     env: tuple[str, ...] = ()
     timeout: float | None = Field(default=None, gt=0)
+    busy_timeout: float = Field(default=5.0, gt=0)
     recording: RecordingSettings = RecordingSettings()
     fixtures: dict[str, Any] = Field(default_factory=dict[str, Any])
 

@@ -19,7 +19,7 @@ from typing import IO, Any
 from playhead.core.values import RunSpec
 from playhead.engine.child import Control, Launch
 from playhead.engine.process_tree import MARK, end_marked, signal_tree
-from playhead.engine.watching import Exit
+from playhead.engine.watching import Exit, last_changed
 from playhead.engine.zygote import receive_json, send_json
 
 MOST_RUNS = 500
@@ -48,8 +48,8 @@ class _Zygote:
     sending: threading.Lock = field(default_factory=threading.Lock)
 
     def is_outdated(self) -> bool:
-        """Whether a file that it has imported is another one now."""
-        return any(_stamp(path) != stamp for path, stamp in self.files.items())
+        """Whether a file that it has imported or read is another one now."""
+        return any(last_changed(path) != stamp for path, stamp in self.files.items())
 
     def end(self) -> None:
         """Ends the zygote and whatever still runs below it."""
@@ -60,13 +60,6 @@ class _Zygote:
             signal_tree(self.process.pid, signal.SIGKILL)
             self.process.wait()
         self.errors.close()
-
-
-def _stamp(path: str) -> int:
-    try:
-        return os.stat(path).st_mtime_ns  # noqa: PTH116 - many of them, each time
-    except OSError:
-        return -1
 
 
 class Zygotes:
@@ -160,7 +153,7 @@ def _started(launched: Launch) -> _Zygote:
     ours, theirs = socket.socketpair()
     errors = tempfile.TemporaryFile()  # noqa: SIM115 - kept with the zygote
     mark = f"zygote:{os.getpid()}:{time.monotonic_ns()}"
-    order = {"entry_point": launched.spec.entry_point, "working_dir": launched.spec.working_dir}
+    order = {name: launched.order[name] for name in ("entry_point", "working_dir", "project", "store_url")}
     try:
         process = subprocess.Popen(
             [sys.executable, "-m", "playhead.cli.zygote", str(theirs.fileno()), json.dumps(order)],
@@ -195,9 +188,8 @@ def _order(zygote: _Zygote, launched: Launch, control: Control) -> Exit | None:
     with ours:
         order = {
             **launched.order,
-            "env": {**launched.env, MARK: launched.task_id},
+            "env": {MARK: launched.task_id},
             "limits": launched.limits.as_json(),
-            "working_dir": launched.spec.working_dir,
         }
         try:
             with zygote.sending, theirs:

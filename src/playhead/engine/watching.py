@@ -185,3 +185,11 @@ class Watched:
             stdout=self._streams["stdout"].text(),
             stderr=self._streams["stderr"].text(),
         )
+
+
+def last_changed(path: str) -> int:
+    """When a file was last changed, ns; -1 for one that is not there."""
+    try:
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 - many of them, each time
+    except OSError:
+        return -1

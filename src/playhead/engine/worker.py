@@ -1,8 +1,7 @@
 """The worker: claims tasks, runs each in a process of its own, keeps its leases and reports.
 
 It needs nothing but the store. One thread claims and sends heartbeats, one thread per running task waits for that
-task's process. Looking for work is one cheap question to the store, asked every few milliseconds after something
-happened and less and less often while nothing does.
+task's process. The store tells when somebody has written; looking for work is then one cheap question.
 """
 
 import os
@@ -11,10 +10,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from playhead.core.jobs import Offer, Task
+from playhead.core.jobs import Offer, Task, has_expired
 from playhead.core.values import ErrorInfo
 from playhead.engine.child import Control
 from playhead.engine.clock import SYSTEM_CLOCK, SYSTEM_IDS, Clock, IdSource
+from playhead.engine.jobs import Looks
+from playhead.engine.lasting import patiently
 from playhead.engine.owner import is_gone, own_name
 from playhead.engine.project import Project
 from playhead.engine.replay_task import KIND, Runner
@@ -22,12 +23,12 @@ from playhead.engine.settle import error_info
 from playhead.engine.warm import Zygotes
 from playhead.engine.watching import Reason
 from playhead.errors import AgentProcessError, PlayheadError, StoreBusyError
+from playhead.store.notices import Notices
 from playhead.store.ports import Store
 
 LEASE = 15.0
 """Seconds that a worker may be silent before others take its tasks."""
 
-_QUICK, _SLOW = 0.002, 0.02  # seconds between two looks for work
 _SWEEP = 1.0
 _LOOKS = 4  # a process of an attempt that was lost may live, and record, a moment longer
 _RECENT = 20
@@ -38,7 +39,8 @@ class Settings:
     """What a worker takes and how.
 
     ``versions`` are ids of agent versions, None any; ``job_id`` limits it to one job; ``warm`` lets it fork replays
-    from a process that has imported their agent; ``tell`` hears of each task that has ended.
+    from a process that has imported their agent; ``tell`` hears of each task that has ended; ``stand_back`` are
+    seconds that other workers have to be first.
     """
 
     concurrency: int = 0
@@ -48,6 +50,7 @@ class Settings:
     lease: float = LEASE
     warm: bool = True
     tell: Callable[[Task], None] = lambda _: None
+    stand_back: float = 0.0
 
     @property
     def slots(self) -> int:
@@ -88,7 +91,7 @@ class Worker:
         self._runner = Runner(store=store, project=project, zygotes=self._zygotes, clock=clock)
         self._running: dict[str, _Running] = {}
         self._lock = threading.Lock()
-        self._wake = threading.Event()
+        self._notices = Notices()  # those of the store, once it runs
         self._draining = False
         self._until_empty = False
         self._pulse: int = -1
@@ -99,32 +102,48 @@ class Worker:
     def drain(self) -> None:
         """Takes no more tasks and stops when those that run have ended."""
         self._draining = True
-        self._wake.set()
+        self._notices.wake()
 
     def release(self) -> None:
         """Gives back what runs, untouched, and stops."""
         self._draining = True
         self._end_all("released")
-        self._wake.set()
+        self._notices.wake()
 
-    def run(self, *, until_empty: bool = False, until: Callable[[], bool] | None = None) -> Tally:
+    def run(
+        self, *, until_empty: bool = False, until: Callable[[], bool] | None = None, seconds: float | None = None
+    ) -> Tally:
         """Works until it is drained; with ``until_empty`` also when nothing is left to claim, with ``until`` when
-        that is so."""
+        that is so.
+
+        Raises:
+            TimeoutError: it was not over after ``seconds``; what ran was given back.
+        """
         self._until_empty = until_empty
-        pause = _QUICK
+        deadline = None if seconds is None else time.monotonic() + seconds
+        self._notices = notices = patiently(self._store.jobs.notices)
+        looks = Looks(notices)
         try:
             if self._settings.job_id is None:
                 self._find_lost()
+            time.sleep(self._settings.stand_back)
+            patiently(self._sweep)
             while not self._is_over(until):
-                took = self._step()
-                pause = _QUICK if took else min(pause * 1.01, _SLOW)
-                self._wake.wait(pause)
-                if self._wake.is_set():
-                    self._wake.clear()
-                    pause = _QUICK
+                if deadline is not None and time.monotonic() > deadline:
+                    raise TimeoutError(f"not over after {seconds:g} s")
+                if not self._step():
+                    looks.pause(self._until_due(deadline))
         finally:
             self._stop()
+            notices.close()
         return self.tally
+
+    def _until_due(self, deadline: float | None) -> float:
+        """Seconds until there is something to do that no write tells of."""
+        due = [self._next_sweep]
+        due += [self._next_beat] if self._running else []
+        due += [deadline] if deadline is not None else []
+        return min(due) - time.monotonic()
 
     def _is_over(self, until: Callable[[], bool] | None) -> bool:
         if self._running:
@@ -195,7 +214,7 @@ class Worker:
             with self._lock:
                 self._running.pop(running.task.id, None)
             self._claimed_last = True
-            self._wake.set()
+            self._notices.wake()
 
     def _give_up(self, task: Task, error: Exception) -> None:
         """A failure of ours, or of the store: the task is tried again."""
@@ -218,12 +237,16 @@ class Worker:
 
     def _sweep(self) -> None:
         """Takes tasks from workers that are silent, or dead and of this machine."""
-        jobs = self._store.jobs
+        jobs, now = self._store.jobs, self._clock.now()
+        held = jobs.held()
+        if any(task.id in self._running and has_expired(task, now) for task in held):
+            self._beat()  # the clock was set, or the machine slept: our own tasks are still ours
         error = error_info(AgentProcessError("its worker went away", hint="the next worker tries it again"))
-        self._lost += [(task, _LOOKS) for task in jobs.expire(now=self._clock.now(), error=error)]
-        for task in jobs.held():
+        for task in held:
             if task.worker is not None and task.worker != self.name and is_gone(task.worker.rpartition(":")[0]):
+                self._runner.clear_away(task, before=now)  # first: it is done again if we do not live to say the rest
                 self._lose(task, error)
+        self._lost += [(task, _LOOKS) for task in jobs.expire(now=now, error=error)]
         for task, _ in self._lost:
             self._runner.clear_away(task)
         self._lost = [(task, looks - 1) for task, looks in self._lost if looks > 1]

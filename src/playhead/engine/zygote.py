@@ -1,7 +1,7 @@
 """The zygote: a fresh interpreter that has imported one agent and forks for each replay of it.
 
 It has one thread, so that forking is safe, and does nothing but wait: for orders, for its children and for what they
-print. One child is forked ahead while there is nothing to do, so that an order finds it waiting.
+print. One child is forked ahead while there is nothing to do, and gets ready, so that an order finds it waiting.
 
 The worker talks to it over a socket. An order is a socket of its own, handed over together with the descriptors that
 the child needs; the order goes in, how the child ended comes out, and closing the socket ends the child. When the
@@ -18,6 +18,7 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -42,6 +43,9 @@ _LEARNERS = 3  # children that tell what they had to load
 
 Order = dict[str, Any]
 Run = Callable[[Order], int]
+Begin = Callable[[bool], Run]
+"""What a child does before it has its order; True when nobody waits for it yet. Gives what does the replay, and its
+exit code."""
 
 
 def unfit() -> str | None:
@@ -103,11 +107,11 @@ class _Child:
 
 
 class Zygote:
-    """The loop. ``run`` does one replay in the child and gives its exit code."""
+    """The loop. ``begin`` is called in each child."""
 
-    def __init__(self, control: socket.socket, run: Run) -> None:
+    def __init__(self, control: socket.socket, begin: Begin) -> None:
         self._control = control
-        self._run = run
+        self._begin = begin
         self._selector = selectors.DefaultSelector()
         self._waiting: _Child | None = None
         self._working: dict[int, _Child] = {}
@@ -138,7 +142,7 @@ class Zygote:
                     if child.watched is not None:
                         child.watched.check(now)
                 if self._may_fork_ahead(now):
-                    self._waiting = self._fork()
+                    self._waiting = self._fork(ahead=True)
         finally:
             for child in children():
                 signal_tree(child, signal.SIGKILL)
@@ -177,8 +181,7 @@ class Zygote:
         self._start(order, order_socket, more)
 
     def _start(self, order: Order, order_socket: socket.socket, descriptors: list[int]) -> None:
-        child, self._waiting = self._waiting or self._fork(), None
-        order["learn"] = self._learners > 0
+        child = self._ready() or self._fork(ahead=False)
         child.order = order_socket
         child.watched = Watched(child.pid, child.out, child.err, Limits(**order["limits"]), time.monotonic())
         self._working[child.pid] = child
@@ -188,6 +191,20 @@ class Zygote:
         for descriptor in child.watched.descriptors:
             self._selector.register(descriptor, selectors.EVENT_READ, partial(self._read, child, descriptor))
         self._selector.register(order_socket, selectors.EVENT_READ, lambda: self._cancel(child))
+
+    def _ready(self) -> _Child | None:
+        """The child that was forked ahead, where it is ready by now; otherwise it is for a later order."""
+        waiting = self._waiting
+        if waiting is None:
+            return None
+        try:
+            told = waiting.line.recv(1, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
+        if not told:
+            return None  # it has died; `_reap` tells
+        self._waiting = None
+        return waiting
 
     def _read(self, child: _Child, descriptor: int) -> None:
         watched = child.watched
@@ -203,29 +220,37 @@ class Zygote:
 
     # children
 
-    def _fork(self) -> _Child:
+    def _fork(self, *, ahead: bool) -> _Child:
         ours, theirs = socket.socketpair()
         out, out_in = os.pipe()
         err, err_in = os.pipe()
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            self._become_child(parent, theirs, out_in, err_in)
+            self._become_child(parent, theirs, out_in, err_in, ahead)
         theirs.close()
         _close_all([out_in, err_in])
         return _Child(pid=pid, line=ours, out=out, err=err)
 
-    def _become_child(self, parent: int, line: socket.socket, out: int, err: int) -> None:
+    def _become_child(self, parent: int, line: socket.socket, out: int, err: int, ahead: bool) -> None:
         code = 70
+        loaded = list(sys.modules) if self._learners > 0 else None
         try:
             os.setsid()
             adopt_orphans()
             die_with_parent(parent)
             self._forget_the_zygote(line, out, err)
+            run = self._begin(ahead)
+            if ahead:
+                line.send(b"1")
             order, descriptors = receive_json(line)
-            code = _obey(order, descriptors, line, self._run, self._unbuilt)
+            code = _obey(order, descriptors, run)
+            if loaded is not None:
+                _tell_what_was_loaded(line, loaded, self._unbuilt)
         except EOFError:
             code = 0
+        except BaseException:  # noqa: BLE001 - the last words of the process
+            traceback.print_exc()
         finally:
             for stream in (sys.stdout, sys.stderr):
                 with suppress(Exception):
@@ -311,26 +336,23 @@ class Zygote:
             preloading.settle_memory()
 
 
-def _obey(order: Order, descriptors: list[int], line: socket.socket, run: Run, unbuilt: set[str]) -> int:
-    """In the child: takes on what the order says, does the replay, and tells what it had to load for it."""
+def _obey(order: Order, descriptors: list[int], run: Run) -> int:
+    """In the child: takes on what the order says, and does the replay."""
     if descriptors:
         order["isolation"]["tunnel"] = descriptors[0]
-    before = list(sys.modules)
-    os.environ.clear()
-    os.environ.update(order.pop("env"))
-    if order.get("working_dir"):
-        os.chdir(order["working_dir"])
+    os.environ.update(order.pop("env"))  # beside what the import of the agent has set
     limit_memory(order["limits"].get("memory"))
-    code = run(order)
-    if order["learn"]:
-        found = {
-            "modules": preloading.new_modules(before),
-            "built": sorted(unbuilt - preloading.unbuilt()) if unbuilt else [],
-        }
-        with suppress(OSError):
-            line.setblocking(False)
-            send_json(line, found)
-    return code
+    return run(order)
+
+
+def _tell_what_was_loaded(line: socket.socket, before: Sequence[str], unbuilt: set[str]) -> None:
+    found = {
+        "modules": preloading.new_modules(before),
+        "built": sorted(unbuilt - preloading.unbuilt()) if unbuilt else [],
+    }
+    with suppress(OSError):
+        line.setblocking(False)
+        send_json(line, found)
 
 
 def limit_memory(most: int | None) -> None:

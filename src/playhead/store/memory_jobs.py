@@ -10,6 +10,7 @@ from playhead.core.lifecycle import TaskEvent, TaskStatus
 from playhead.core.values import JSON, ErrorInfo, Replay
 from playhead.errors import ConflictError, NotFoundError
 from playhead.store import job_steps, lookup
+from playhead.store.notices import Notices
 from playhead.store.ports import JobMade, Page, ReplayPort
 
 
@@ -169,6 +170,9 @@ class MemoryJobs:
 
     def pulse(self) -> int:
         return self._writes
+
+    def notices(self) -> Notices:
+        return Notices()
 
 
 class _Rows:

@@ -17,10 +17,11 @@ _LATER = {
 }
 
 
-def open_store(url: str | Path, *, create: bool = True) -> Store:
+def open_store(url: str | Path, *, create: bool = True, busy_timeout: float = 5.0) -> Store:
     """The store at ``sqlite:///path``, a plain path, or ``memory:`` (a new one each time).
 
-    A folder means its ``store.db``. With ``create`` a store that is not there is made.
+    A folder means its ``store.db``. With ``create`` a store that is not there is made. ``busy_timeout``: seconds that
+    one call waits for somebody who holds the store locked.
 
     Raises:
         UsageError: a URL of another kind.
@@ -34,7 +35,7 @@ def open_store(url: str | Path, *, create: bool = True) -> Store:
     from playhead.store.sqlite import SqliteStore
 
     path = _path(text)
-    return SqliteStore(path / FILE if path.is_dir() else path, create=create)
+    return SqliteStore(path / FILE if path.is_dir() else path, create=create, busy_timeout=busy_timeout)
 
 
 def find_store(start: Path) -> Path | None:

@@ -23,6 +23,7 @@ from playhead.core.values import (
     SessionStatus,
     Verdict,
 )
+from playhead.store.notices import Notices
 
 if TYPE_CHECKING:  # suites and experiments are many models, and most commands have none
     from playhead.core.cohorts import Cohort
@@ -269,6 +270,10 @@ class JobPort(Protocol):
 
     def pulse(self) -> int:
         """A number that changes when anybody else may have written; cheap enough to ask all the time."""
+        ...
+
+    def notices(self) -> Notices:
+        """What waits until `pulse` may have changed. Whoever asked closes it."""
         ...
 
 

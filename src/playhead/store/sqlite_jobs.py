@@ -5,6 +5,7 @@ import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from playhead.core import jobs
@@ -16,6 +17,7 @@ from playhead.errors import ConflictError, NotFoundError
 from playhead.store import job_queries as sql
 from playhead.store import job_steps, lookup
 from playhead.store.connection import Connections, translated
+from playhead.store.notices import Notices
 from playhead.store.ports import JobMade, Page
 from playhead.store.queries import column_text
 from playhead.store.sqlite_records import add_replay, replay_row, set_replay
@@ -141,6 +143,10 @@ class SqliteJobs:
             if self._watching is None:
                 self._watching = self._connections.open_apart()
             return self._watching.execute("PRAGMA data_version").fetchone()[0]
+
+    def notices(self) -> Notices:
+        self.pulse()  # while a connection is open, the log that all writes go to is there
+        return Notices(Path(f"{self._connections.path}-wal"))
 
     def close(self) -> None:
         with self._watching_lock:

@@ -4,11 +4,9 @@ import asyncio
 import os
 import re
 import signal
-import sqlite3
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,31 +18,8 @@ import playhead
 from playhead.core.lifecycle import JobStatus, TaskStatus
 from playhead.core.values import AgentVersion, FidelityKind, ReplayStatus, RunSpec, SessionStatus
 from playhead.engine.client import Client
-from playhead.engine.worker import Settings, Worker
+from playhead.engine.worker import Worker
 from playhead.errors import NotFoundError, RefusedError
-
-AGENT = """
-import os, subprocess, sys, threading, time, playhead
-
-@playhead.tool
-async def look(x: int) -> int:
-    return x * 10
-
-@playhead.agent("desk")
-async def run(prompt: str) -> list[int]:
-    if os.path.exists({harm!r}):
-        exec(open({harm!r}).read())
-    return [await look(1), await look(2), await look(3)]
-"""
-
-
-@pytest.fixture
-def desk(project: Path) -> Path:
-    """A project with a recorded session of the agent ``desk``, which does what a file ``harm`` says in later runs."""
-    (project / "desk.py").write_text(AGENT.format(harm=str(project / "harm")))
-    code = "import asyncio, desk; asyncio.run(desk.run('hello'))"
-    subprocess.run([sys.executable, "-c", code], cwd=project, check=True, timeout=60)
-    return project
 
 
 def harm(project: Path, code: str) -> None:
@@ -53,32 +28,6 @@ def harm(project: Path, code: str) -> None:
 
 def request(**fields: Any) -> playhead.ReplayCreateRequest:
     return playhead.ReplayCreateRequest(baseline_session_id="last", **fields)
-
-
-@pytest.fixture
-def client(desk: Path) -> Iterator[Client]:
-    with playhead.open() as opened:
-        yield opened
-
-
-@pytest.fixture
-def working(client: Client) -> Iterator[Callable[..., Worker]]:
-    """Starts workers in threads, and stops them."""
-    started: list[tuple[Worker, threading.Thread]] = []
-
-    def start(**settings: Any) -> Worker:
-        worker = client.worker(Settings(**{"concurrency": 1, "lease": 3.0, **settings}))
-        thread = threading.Thread(target=worker.run)
-        thread.start()
-        started.append((worker, thread))
-        return worker
-
-    yield start
-    for worker, _ in started:
-        worker.release()
-    for _, thread in started:
-        thread.join(30)
-        assert not thread.is_alive()
 
 
 def test_a_create_stores_a_replay_and_a_job_and_runs_nothing(client: Client):
@@ -364,21 +313,6 @@ def test_two_workers_on_one_store_run_every_replay_once(client: Client, working:
     assert {task.attempt for task in client.jobs.tasks(handle.job_id)} == {1}
     assert sum(worker.tally.ended for worker in workers) == 10
     assert client.sessions.count(playhead.SessionQuery(baseline_id=handle.baseline_session_id)) == 10
-
-
-def test_a_store_that_is_locked_for_a_while_loses_nothing(client: Client, working: Callable[..., Worker], desk: Path):
-    harm(desk, f"open({str(desk / 'runs')!r}, 'w').close(); time.sleep(1)")
-    working(lease=2.0)
-    handle = client.replays.create(request())
-    wait_for((desk / "runs").exists)
-    lock = sqlite3.connect(desk / ".playhead" / "store.db", isolation_level=None)
-    lock.execute("BEGIN IMMEDIATE")
-    time.sleep(8)  # longer than the busy timeout, and than the lease
-    lock.execute("ROLLBACK")
-    lock.close()
-    done = handle.wait(60, embedded=False)
-    assert (done.error, done.status) == (None, ReplayStatus.COMPLETED)
-    assert list(client.store.check()) == []
 
 
 def test_a_store_in_memory_cannot_have_jobs():
