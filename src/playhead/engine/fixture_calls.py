@@ -177,7 +177,7 @@ class FixtureCall:
             return
         outcome: dict[str, JSON] = {"kind": "value", "value": cleaned.value}
         arguments = run.redactor.redact(self.arguments)
-        pointers = [f"/args{each}" for each in arguments.pointers] + [f"/outcome{each}" for each in _tags(outcome)]
+        pointers = [f"/args{each}" for each in arguments.pointers] + [f"/outcome{each}" for each in tags_in(outcome)]
         fixture = Fixture(
             kind=self.kind,
             tool=self.tool,
@@ -249,12 +249,12 @@ def _comparable(value: JSON) -> JSON:
     return answer
 
 
-def _tags(value: JSON, steps: tuple[str | int, ...] = ()) -> list[str]:
+def tags_in(value: JSON, steps: tuple[str | int, ...] = ()) -> list[str]:
     """Where the value holds a tag in the place of a secret."""
     if isinstance(value, str):
         return [pointer(steps)] if "[REDACTED:" in value else []
     if is_object(value):
-        return [each for name, item in value.items() for each in _tags(item, (*steps, name))]
+        return [each for name, item in value.items() for each in tags_in(item, (*steps, name))]
     if is_list(value):
-        return [each for place, item in enumerate(value) for each in _tags(item, (*steps, place))]
+        return [each for place, item in enumerate(value) for each in tags_in(item, (*steps, place))]
     return []

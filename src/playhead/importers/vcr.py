@@ -10,23 +10,16 @@ from base64 import b64decode
 from collections.abc import Generator
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from playhead.core.http.request import HttpRequest
 from playhead.core.http.response import HttpAnswer, has_no_body
 from playhead.core.protocol.shape import is_list, is_object
 from playhead.engine.decoding import decoder_for
+from playhead.engine.fixture_import import Interaction
 from playhead.errors import FormatError, UsageError
 
 Pairs = list[tuple[str, str]]
-
-
-class Interaction(NamedTuple):
-    """One request and its response, in the order of the cassette. ``headers`` are all that were recorded."""
-
-    request: HttpRequest
-    answer: HttpAnswer
-    at: str | None
 
 
 def read_cassette(path: Path) -> list[Interaction]:
