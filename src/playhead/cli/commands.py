@@ -27,6 +27,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("job watch", "jobs:watch", "Follow a job until it has ended."),
     ("job cancel", "jobs:cancel", "Cancel a job."),
     ("worker start", "worker:start", "Run jobs of this store until it is stopped."),
+    ("lint", "linting:lint", "Say what makes tools hard to call rightly, and what changed in them."),
     ("cohort create", "cohorts:create", "Name a population of sessions, from a query or a list."),
     ("cohort freeze", "cohorts:freeze", "Ask a cohort's query again and freeze a new version."),
     ("cohort change", "cohorts:change", "Make a new version of a cohort with sessions added or removed."),
