@@ -55,6 +55,8 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("suite rescore", "suite_runs:rescore", "Score the stored trials of a run again, with today's labels."),
     ("suite refresh", "suite_upkeep:refresh", "Plan new cases from recent sessions, and say how fresh a suite is."),
     ("suite retire", "suite_upkeep:retire", "Plan which cases are no longer run."),
+    ("gate", "releasing:gate", "Say whether a run may ship: pass, fail or inconclusive, with reasons."),
+    ("plan", "planning:plan", "Say how many cases and runs are needed, and what a suite can see."),
     ("fixtures import", "fixtures:import_cassettes", "Make HTTP fixtures of cassettes of vcrpy and its family."),
     ("fixtures list", "fixtures:list_fixtures", "List fixtures, set by set."),
     ("fixtures show", "fixtures:show_fixture", "Show what one fixture answers, and when it was recorded."),

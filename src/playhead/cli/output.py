@@ -5,20 +5,16 @@ nothing is read as markup.
 """
 
 import json
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TextIO, TypeAlias
 
+from playhead.core.visible import one_line, plain
 from playhead.errors import PlayheadError
 
 Mode: TypeAlias = Literal["text", "json", "jsonl"]
 MODES: tuple[Mode, ...] = ("text", "json", "jsonl")
-
-_CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
-_INVISIBLE = "\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff"
-_UNSAFE = re.compile(f"[{_CONTROLS}{_INVISIBLE}\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +47,6 @@ class Result:
     next_cursor: str | None = None
     raw: Iterable[str] | None = None
     exit_code: int = 0
-
-
-def plain(value: object) -> str:
-    """Text that does nothing to a terminal but be read."""
-    return _UNSAFE.sub(lambda m: m.group().encode("unicode_escape", "surrogatepass").decode(), str(value))
-
-
-def one_line(value: object) -> str:
-    """As `plain`, with line breaks and tabs made visible as well."""
-    return plain(value).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def shortened(value: object, width: int) -> str:

@@ -29,7 +29,8 @@ def a_case(id: str, passes: Sequence[bool | None], *, intent: str = "any", **fie
 def a_run(cases: Sequence[CaseResult], run: str = "candidate", **fields: Any) -> RunSummary:
     """A run of these cases."""
     members: dict[str, Any] = {"run": run, "suite": "shop", "suite_digest": "d1", "model": "scripted"}
-    return RunSummary(**{**members, "cases": tuple(cases), **fields})
+    members |= {"cases": tuple(cases), **fields}
+    return RunSummary(**members)
 
 
 def simulated_run(

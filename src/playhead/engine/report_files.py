@@ -1,0 +1,62 @@
+"""Writes reports: the form follows the end of the file's name."""
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from playhead.core.gate import GateReport
+from playhead.core.reporting.data import report_json
+from playhead.core.run_summary import RunSummary
+from playhead.core.values import JSON
+from playhead.errors import UsageError
+
+FORMS = (".html", ".md", ".xml", ".json")
+
+
+def write_reports(
+    paths: Sequence[Path], run: RunSummary, *, baseline: RunSummary | None = None, gate: GateReport | None = None,
+    recovery: RunSummary | None = None, redact: Callable[[JSON], JSON] = lambda value: value,
+) -> None:  # fmt: skip
+    """Writes a report to each path, with everything secret taken out first.
+
+    Raises:
+        UsageError: a name that ends otherwise, or a place that cannot be written.
+    """
+    report: Any = redact(report_json(run, baseline=baseline, gate=gate, recovery_run=recovery))
+    for path in paths:
+        _replace(path, rendered(report, path.suffix))
+
+
+def rendered(report: Any, form: str) -> str:
+    """A report as text in one of `FORMS`."""
+    if form == ".html":
+        from playhead.core.reporting.page import html
+
+        return html(report)
+    if form == ".md":
+        from playhead.core.reporting.markdown import markdown
+
+        return markdown(report)
+    if form == ".xml":
+        from playhead.core.reporting.junit import junit
+
+        return junit(report)
+    if form == ".json":
+        return json.dumps(report, ensure_ascii=True, indent=1) + "\n"
+    raise UsageError(f"no report has the form {form!r}", hint=f"end the name with one of {', '.join(FORMS)}")
+
+
+def _replace(path: Path, text: str) -> None:
+    """In one step, readable by the owner alone."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
