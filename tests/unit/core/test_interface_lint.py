@@ -84,16 +84,10 @@ def test_a_list_without_a_bound_is_named():
 
 
 def test_tools_that_read_alike_are_named_once():
-    left = tool(
-        "search_direct_flight",
-        "Search direct flights between two cities on a date, for all passengers that the customer names, cheapest first",
-    )
-    right = tool(
-        "search_onestop_flight",
-        "Search onestop flights between two cities on a date, for all passengers that the customer names, cheapest first",
-    )
+    about = "Flights between two cities on a date, for all passengers that the customer names, cheapest first"
+    left, right = tool("search_flights", about), tool("find_flights", about)
     found = [f for f in lint([left, right]) if f.rule == "overlap"]
-    assert [(f.tool, f.details["other"]) for f in found] == [("search_direct_flight", "search_onestop_flight")]
+    assert [(f.tool, f.details["other"]) for f in found] == [("search_flights", "find_flights")]
 
 
 STATUS = {"type": "string", "enum": ["open", "done"], "description": TEXT}
