@@ -134,6 +134,7 @@ def plan_replay(
         *_baseline_reasons(baseline, request.force, owner_alive),
         *_version_reasons(version, spec, policy, request, inline),
         *_unmet(version, policy, model_policy, request, nodes),
+        *_unanswerable(baseline, policy),
         *_policy_reasons(policy, writer, cohort),
     ]
     if request.override is not None:
@@ -232,6 +233,16 @@ def _version_reasons(
             if able is False or obj(able).get(field) is False:
                 reasons.append(f"/override/{field}: this agent version cannot apply it")
     return reasons
+
+
+def _unanswerable(baseline: Session, policy: ToolPolicy) -> list[str]:
+    """Tools of which the adapter said, when it recorded them, that nothing but the live tool can answer."""
+    found = obj(baseline.metadata.get("unanswerable"))
+    return [
+        f'tool {tool!r} was used: {reason}; let it run live: {{"tools": {{"{tool}": {{"type": "passthrough"}}}}}}'
+        for tool, reason in found.items()
+        if not isinstance(policy.config_for(tool), PassthroughConfig)
+    ]
 
 
 def _unmet(

@@ -1,13 +1,23 @@
-"""Tools that are no functions: shells and tools with an input of text run through an executor, which is gated here.
+"""Tools that are no functions: shells, editors of files and tools with an input of text, gated at what runs them.
 
-A computer and an editor of files cannot be: in a replay the model's request for one stops it, unless it may run live.
+A computer cannot be: one request of the model is many calls of it. A replay that may meet one and may not let it run is
+refused, and stopped where the model asks for one all the same.
 """
 
 import inspect
 from collections.abc import Callable
 from typing import Any, cast
 
-from agents import CustomTool, LocalShellTool, ShellCallOutcome, ShellCommandOutput, ShellResult, ShellTool
+from agents import (
+    ApplyPatchResult,
+    ApplyPatchTool,
+    CustomTool,
+    LocalShellTool,
+    ShellCallOutcome,
+    ShellCommandOutput,
+    ShellResult,
+    ShellTool,
+)
 
 from playhead.adapters.openai_agents import approvals, codec, messages
 from playhead.adapters.openai_agents.run import Run
@@ -17,11 +27,9 @@ from playhead.core.values import Outcome, OutcomeKind
 from playhead.engine import seam
 from playhead.errors import RecordingError
 
-UNGATED = {"computer_call": "computer", "apply_patch_call": "apply_patch"}
+UNGATED = {"computer_call": "computer"}
 """Item of a response that asks for such a tool -> the tool's name in policies."""
-
-RUN_HERE = frozenset({"local_shell", "computer"})
-"""Tools that stand in a response like those of the provider, but run here."""
+_REASON = "one request of the model is many calls of a computer, which playhead cannot answer from a recording"
 
 
 def gated(run: Run, tool: Any) -> Any:
@@ -30,7 +38,21 @@ def gated(run: Run, tool: Any) -> Any:
         return _copy(tool, on_invoke_tool=_gate(run, tool.name, tool.on_invoke_tool, _of_custom))
     if isinstance(tool, ShellTool | LocalShellTool) and tool.executor is not None:
         return _copy(tool, executor=_gate(run, tool.name, tool.executor, _of_shell))
+    if isinstance(tool, ApplyPatchTool):
+        return _copy(tool, editor=_Editor(run, tool.name, tool.editor))
     return tool
+
+
+class _Editor:
+    """An editor of files whose three operations are gated."""
+
+    def __init__(self, run: Run, name: str, live: Any) -> None:
+        self._live = live
+        for operation in ("create_file", "update_file", "delete_file"):
+            setattr(self, operation, _gate(run, name, getattr(live, operation), _of_patch))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_live"], name)
 
 
 def _copy(tool: Any, **changed: Any) -> Any:
@@ -48,6 +70,13 @@ def _of_shell(args: tuple[Any, ...]) -> tuple[str | None, Any]:
     data: Any = args[0].data
     action = {name: value for name, value in messages.plain(data.action).items() if value is not None}
     return getattr(data, "call_id", None), action
+
+
+def _of_patch(args: tuple[Any, ...]) -> tuple[str | None, Any]:
+    """The editor is not told which call it answers: the arguments say so."""
+    told: Any = args[0]
+    found = {name: getattr(told, name, None) for name in ("type", "path", "diff", "move_to")}
+    return None, {name: value for name, value in found.items() if value is not None}
 
 
 def _gate(run: Run, name: str, live: Callable[..., Any], read: Callable[[Any], tuple[str | None, Any]]) -> Any:
@@ -90,6 +119,9 @@ def _observe(run: Run, step: Any, result: Any) -> None:
         if isinstance(result, ShellResult):
             value = to_stored(messages.plain(result))
             step.observe(Outcome(kind=OutcomeKind.VALUE, value=value, native=codec.native({"shell": True})))
+        elif isinstance(result, ApplyPatchResult):
+            value = {"status": result.status, "output": result.output}
+            step.observe(Outcome(kind=OutcomeKind.VALUE, value=value, native=codec.native({"patch": True})))
         else:
             step.returned(result)
     except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
@@ -105,6 +137,8 @@ def _given(answer: Outcome) -> Any:
     value: Any = from_stored(answer.value)
     if is_object(value) and "output" in value and codec.has("shell", answer.native):
         return _shell_result(value)
+    if is_object(value) and codec.has("patch", answer.native):
+        return ApplyPatchResult(**value)
     return value
 
 
@@ -115,16 +149,21 @@ def _shell_result(value: dict[str, Any]) -> ShellResult:
 
 
 def stop_ungated(run: Run, items: list[Any]) -> None:
-    """Stops a replay whose model asks for what only the live tool could answer.
+    """Stops a replay whose model asks for what only the live tool could answer; a recording keeps that it did.
 
     Raises:
         RecordingError: in a replay, when the tool may not run live.
     """
     state = run.replay
-    for item in items if state is not None else ():
+    for item in items:
         tool = UNGATED.get(str(item.get("type")))
-        if state is not None and tool is not None and state.policy.config_for(tool).type != "passthrough":
+        if tool is None:
+            continue
+        if state is None:
+            if run.active is not None:
+                run.active.metadata.setdefault("unanswerable", {})[tool] = _REASON
+        elif state.policy.config_for(tool).type != "passthrough":
             raise RecordingError(
-                f"the model asks for tool {tool!r}, which playhead cannot answer from a recording",
+                f"the model asks for tool {tool!r}: {_REASON}",
                 hint=f"let it run live: a passthrough policy for {tool!r}",
             )

@@ -95,7 +95,7 @@ class ToolForms:
     def _form(self, offered: Any) -> JSON:
         parts = _parts(offered)
         if parts is None:
-            config = {k: v for k, v in plain(offered).items() if v is not None} if _has_fields(offered) else {}
+            config = _config(offered) if _has_fields(offered) else {}
             return {"name": getattr(offered, "name", type(offered).__name__), "type": "provider", "config": config}
         known = self._kept.get(id(offered))
         if known is not None and known[0] is offered and known[1] == parts:
@@ -106,6 +106,18 @@ class ToolForms:
             made["strict"] = True
         self._kept[id(offered)] = (offered, parts, made)
         return made
+
+
+_RUNS = frozenset({"computer", "editor", "executor"})
+"""Members of tools that run here: not what the model is told."""
+
+
+def _config(offered: Any) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in plain(offered).items()
+        if value is not None and name not in _RUNS and not callable(getattr(offered, name, None))
+    }
 
 
 def _parts(offered: Any) -> tuple[Any, ...] | None:

@@ -16,6 +16,7 @@ from playhead.engine import seam
 
 PROTOCOL = "openai_agents"
 _CALLS = frozenset({"function_call", "custom_tool_call"})
+_LOCAL = frozenset({"apply_patch_call", "local_shell_call"})
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
@@ -180,9 +181,9 @@ class Turn:
         """Reserves the response's tool calls, in its order; handoffs belong to the answer itself."""
         self.step.announce(
             [
-                seam.Requested(item.get("call_id"), qualified(item), _arguments(item))
+                _requested(item)
                 for item in items
-                if item.get("type") in _CALLS and item.get("name") not in self._handoffs
+                if (item.get("type") in _CALLS and item.get("name") not in self._handoffs) or item.get("type") in _LOCAL
             ]
         )
         executors.stop_ungated(self.run, items)
@@ -192,7 +193,7 @@ class Turn:
         active = self.run.active
         if active is None or self.step.silent:
             return
-        parts = [p for p in said["parts"] if "executor" in p and p["name"] not in executors.RUN_HERE]
+        parts = [p for p in said["parts"] if "executor" in p]
         results = {part["id"]: part for part in parts if part["type"] == "tool_result"}
         for part in parts:
             if part["type"] == "tool_call":
@@ -247,6 +248,12 @@ def qualified(item: dict[str, Any]) -> str:
     """The name by which a call's tool is known: with its namespace, where it has one of its own."""
     name, namespace = str(item.get("name") or ""), item.get("namespace")
     return f"{namespace}.{name}" if namespace and namespace != name else name
+
+
+def _requested(item: dict[str, Any]) -> seam.Requested:
+    if item.get("type") in _LOCAL:
+        return seam.Requested(item.get("call_id"), *openai_responses.local_call(item))
+    return seam.Requested(item.get("call_id"), qualified(item), _arguments(item))
 
 
 def _arguments(item: dict[str, Any]) -> Any:

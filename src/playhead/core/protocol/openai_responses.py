@@ -37,16 +37,17 @@ _HOSTED = frozenset(
         "web_search_call",
         "file_search_call",
         "code_interpreter_call",
-        "computer_call",
         "image_generation_call",
-        "local_shell_call",
         "mcp_call",
         "mcp_list_tools",
         "mcp_approval_request",
         "tool_search_call",
     }
 )
-ITEMS = _CALLS | _RESULTS | _HOSTED | {"reasoning", "item_reference", "compaction"}
+_LOCAL = frozenset({"apply_patch_call", "computer_call", "local_shell_call"})
+"""Tools of the provider's that run where the agent does: called and answered like functions."""
+_LOCAL_RESULTS = frozenset(f"{kind}_output" for kind in _LOCAL)
+ITEMS = _CALLS | _RESULTS | _LOCAL | _LOCAL_RESULTS | _HOSTED | {"reasoning", "item_reference", "compaction"}
 """Item types that nobody else uses at this place."""
 
 _NOT_PARAMS = frozenset({"model", "input", "instructions", "tools", "tool_choice", "include", "background"})
@@ -83,7 +84,7 @@ def split(body: dict[str, Any]) -> list[Any]:
 
 
 def _said(item: dict[str, Any]) -> bool:
-    return role(item["role"]) == "assistant" if "role" in item else named(item, "type") not in _RESULTS
+    return role(item["role"]) == "assistant" if "role" in item else named(item, "type") not in _RESULTS | _LOCAL_RESULTS
 
 
 def read_raw(raw: Any) -> list[Message]:
@@ -116,6 +117,10 @@ def _read_item(item: dict[str, Any]) -> tuple[str, list[Part]]:
         return "assistant", [call(str(item.get("name") or ""), item.get("arguments", item.get("input")), _id(item))]
     if kind in _RESULTS:
         return "tool", [result(_id(item), _read_output(item.get("output")), name=item.get("name"))]
+    if kind in _LOCAL:
+        return "assistant", [call(*local_call(item), _id(item))]
+    if kind in _LOCAL_RESULTS:
+        return "tool", [result(_id(item), item.get("output"), name=str(kind).removesuffix("_call_output"))]
     if kind == "reasoning":
         return "assistant", [_read_reasoning(item)]
     if kind in _HOSTED:
@@ -123,6 +128,13 @@ def _read_item(item: dict[str, Any]) -> tuple[str, list[Part]]:
     if "role" in item:
         return role(item["role"]), _read_content(item.get("content"))
     return "assistant", [other(item)]
+
+
+def local_call(item: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Name and arguments of a call that the provider defines and the agent runs."""
+    given = item.get("operation") or item.get("action") or {"actions": item.get("actions")}
+    arguments = {name: value for name, value in obj(given).items() if value is not None}
+    return str(named(item, "type")).removesuffix("_call"), arguments
 
 
 def _id(item: dict[str, Any]) -> Any:

@@ -48,7 +48,7 @@ def broken(lab: Lab) -> None:
     (node,) = baseline.model_calls
     assert node.outcome is not None
     assert node.outcome.error is not None
-    raised = []
+    raised: list[tuple[str, str]] = []
     error: BaseException | None = baseline.error
     while error is not None:
         raised.append((type(error).__name__, str(error)))
