@@ -28,7 +28,8 @@ def run(
     context: Ctx,
     model: tuple[str, ...] = (),
     runs: int | None = None,
-    driver: Literal["turn", "loop"] = "turn",
+    driver: Literal["turn", "loop", "agent"] = "turn",
+    entry_point: str | None = None,
     outcome: Literal["spliced", "chained"] = "spliced",
     slice: Literal["tune", "held_back", "all"] = "tune",
     reason: str | None = None,
@@ -60,7 +61,9 @@ def run(
         model: Model to try, as provider:name, or its bare name with --base-url; may be given several times. recorded
             is what the recordings did, scripted:NAME a model of playhead.testing.
         runs: Trials of each case, 3 when neither this nor the suite says.
-        driver: turn asks once at the case's turn; loop goes on until the model answers.
+        driver: turn asks once at the case's turn; loop goes on until the model answers; agent replays your own code
+            from the case's source session.
+        entry_point: With --driver agent, how to start the agent, as module:function; left out, its recorded version.
         outcome: spliced puts the recorded results after whatever the model did; chained goes on from its own calls.
         slice: Cases to try; held_back and all need --reason.
         reason: Why what is held back is read; it goes to the access log.
@@ -98,6 +101,7 @@ def run(
     if slice != "tune" and not (reason or "").strip():
         raise UsageError("reading the held-back slice needs a reason", hint="--reason TEXT; it goes to the access log")
     config = {"suite": _whole(suite), "base_url": base_url, "key_env": key_env, "answers": answers}
+    config["entry_point"] = entry_point
     shared: dict[str, Any] = {"slice": slice, "reason": reason, "strict": strict, "seed": seed, "config": config}
     shared |= {"runs": runs or contents.suite.defaults.runs, "driver": driver, "outcome": outcome}
     made = [_new(contents, cases, one, **shared) for one in names]
@@ -169,12 +173,32 @@ def _execute(
     from playhead.engine.suite_run import estimate, execute, todo
 
     store = context.make_store()
+    if run.driver == "agent":
+        return _replayed(context, contents, cases, run, limits)
     access = _access(context, run, cases)
     left = len(todo(store, run))
     told = estimate(run, contents, cases, left, _price_of(run))
     context.note(f"{run.model}: run {run.id}, {_said(told)}")
     teller = _Teller(context, run.model)
     ended = execute(store, contents, run, cases, access, limits=limits, tell=teller)
+    teller.end()
+    return ended
+
+
+def _replayed(
+    context: Context, contents: "Contents", cases: "Sequence[Case]", run: "SuiteRun", limits: "Limits"
+) -> "SuiteRun":
+    from playhead.core.values import RunSpec
+    from playhead.engine.suite_agent import execute_agent
+
+    entry_point = run.config.get("entry_point")
+    spec = None if entry_point is None else RunSpec(entry_point=str(entry_point), working_dir=str(Path.cwd()))
+    sessions = len({case.source.session for case in cases})
+    context.note(f"{run.model}: run {run.id}, {sessions} sessions are replayed {run.runs} times each")
+    teller = _Teller(context, run.model)
+    ended = execute_agent(
+        context.make_store(), context.project, contents, run, cases, run_spec=spec, limits=limits, tell=teller
+    )
     teller.end()
     return ended
 
