@@ -50,7 +50,7 @@ def test_on_a_terminal_the_reasons_come_first_and_every_criterion_is_shown(empty
 
 
 def test_t24_an_unknown_criterion_is_refused_with_the_known_ones(empty: Project, runs: Any) -> None:
-    (empty_file := Path("gate.toml")).write_text('criteria = ["selektion"]\n')
+    (empty_file := Path("gate.toml")).write_text('criteria = ["select"]\n')
     done = empty("gate", "same.json", "--against", "base.json", "--criteria", str(empty_file))
     assert done.code == 2
     assert done.error["code"] == "config"

@@ -180,9 +180,9 @@ def test_t24_a_model_that_could_not_be_reached_gives_no_verdict() -> None:
 @pytest.mark.parametrize(
     ("data", "named"),
     [
-        ({"criteria": ["selektion"]}, "intents"),
+        ({"criteria": ["select"]}, "intents"),
         ({"zero_tolerance": ["lop"]}, "double_side_effect"),
-        ({"marging": 0.1}, "intent_margin"),
+        ({"margins": 0.1}, "intent_margin"),
         ({"margin": 7}, "less than or equal"),
         ({"extra": {"speed": {}}}, "latency"),
     ],
