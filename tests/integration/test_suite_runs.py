@@ -322,6 +322,28 @@ def test_chained_trials_go_on_from_the_models_own_calls() -> None:
     assert run_summary(store, done.id).cases[0].trials[0].passed is True
 
 
+def test_trials_that_go_in_circles_or_have_an_effect_twice_are_flagged() -> None:
+    store = MemoryStore()
+    refund = {"calls": [{"id": "c1", "tool": "shop.look", "arguments": {"order_id": "A1"}}]}
+    outcome = {"outcomes": {"c1": {"kind": "value", "value": "done"}}}
+    twice = a_case("A1", recorded=[{**refund, **outcome}, {**refund, **outcome}])
+    known = contents_of(twice)
+    writes = known.suite.model_validate({"name": "shop", "effects": {"shop.look": "write"}})
+    contents = Contents(suite=writes, cases=known.cases, tools=known.tools)
+    run, cases = started(store, contents, runs=1, driver="loop")
+    plans: list[Any] = [
+        lambda step, body: Reply(calls=[Call("shop_look", {"order_id": "A1"})]) if step < 2 else Reply("T-5"),
+        [Reply(calls=[Call("shop_look", {"order_id": "Z"})])],
+    ]
+    found: list[Any] = []
+    for plan in plans:
+        again = replace(run, id=f"{run.id}-{len(found)}")
+        with ModelServer(plan) as server:
+            done = execute(store, contents, again, cases, at(server))
+        found.append(run_summary(store, done.id).cases[0].trials[0].flags)
+    assert found == [("double_side_effect",), ("loop",)]
+
+
 @pytest.mark.parametrize(
     ("mode", "tools", "on", "told"),
     [

@@ -10,6 +10,7 @@ from typing import Any
 
 from playhead.core.canonical import NoKeyError
 from playhead.core.case_messages import history
+from playhead.core.evaluation import tool_calls
 from playhead.core.policy import HistoryConfig, HistoryModel, LiveModel, ReplayOverride, ToolPolicy
 from playhead.core.protocol import parts
 from playhead.core.protocol.request import digests
@@ -17,8 +18,9 @@ from playhead.core.protocol.shape import is_object, obj
 from playhead.core.requests import ReplayCreateRequest
 from playhead.core.suite import Case, case_digest, trial_seed
 from playhead.core.suite_contents import Contents
+from playhead.core.trial_flags import conduct_flags
 from playhead.core.trials import SuiteRun, Trial, TrialStep
-from playhead.core.values import JSON, Node, NodeKind, OutcomeKind, Replay, ReplayStatus, RunSpec, Session
+from playhead.core.values import JSON, Node, NodeKind, OutcomeKind, Replay, ReplayStatus, RunSpec
 from playhead.engine.client import ReplayClient
 from playhead.engine.clock import SYSTEM_CLOCK, Clock
 from playhead.engine.project import Project
@@ -128,13 +130,18 @@ class _Replays:
             why = replay.error.message if replay.error is not None else "the replay recorded nothing"
             return replace(base, status="error", error=why[:1000]), {}
         session = self.store.sessions.get(replay.result_session_id)
-        models = _answers(self.store.sessions.nodes(session.id))
+        nodes = self.store.sessions.nodes(session.id)
+        models = _answers(nodes)
         place = _turn(case, models)
         base = replace(base, session=session.id)
         if place is None:
             why = "prefix diverged" if replay.error is None else f"prefix diverged: {replay.error.message}"
             return replace(base, status="error", error=why[:1000]), {}
-        return _made(base, models[place:], session, failed=replay.status is ReplayStatus.FAILED)
+        since = models[place].seq
+        calls = [node for node in tool_calls(nodes) if node.seq > since]
+        flags = conduct_flags(calls, self.contents.suite.effects, repeat_ok=case.repeat_ok)
+        base = replace(base, extra={"flags": list(flags)} if flags else None)
+        return _made(base, models[place:], failed=replay.status is ReplayStatus.FAILED)
 
 
 def _answers(nodes: Sequence[Node]) -> list[Node]:
@@ -162,7 +169,7 @@ def _turn(case: Case, models: Sequence[Node]) -> int | None:
     return None
 
 
-def _made(base: Trial, models: Sequence[Node], session: Session, *, failed: bool) -> tuple[Trial, dict[str, JSON]]:
+def _made(base: Trial, models: Sequence[Node], *, failed: bool) -> tuple[Trial, dict[str, JSON]]:
     steps: list[TrialStep] = []
     requests: dict[str, JSON] = {}
     final: str | None = None

@@ -14,6 +14,7 @@ from playhead.core.scoring import needs_final
 from playhead.core.suite import Case, case_digest, tools_digest, trial_seed
 from playhead.core.suite_contents import Contents
 from playhead.core.trial_drive import Drive, ModelAsk, ModelSaid, Trace, loop, turn
+from playhead.core.trial_flags import conduct_flags
 from playhead.core.trials import SuiteRun, Trial, TrialStep
 from playhead.core.values import JSON
 from playhead.engine.clock import SYSTEM_CLOCK, SYSTEM_IDS, Clock, IdSource
@@ -260,6 +261,7 @@ class _Running:
         except StopIteration as end:
             trace: Trace = end.value
             done = replace(base, steps=tuple(steps), final=trace.final, ended=trace.ended, strict=strict)
+            done = replace(done, extra=self._extra(trace, case))
             return replace(done, error=trace.stopped, retries=self.progress.retries - retries), requests
         except TrialFailedError as error:
             failed = replace(base, steps=tuple(steps), ended="refused", failure=str(error)[:1000], strict=strict)
@@ -268,6 +270,14 @@ class _Running:
             if isinstance(error, ModelAccessError) and not steps and self.progress.done == 0:
                 self.unreachable = str(error)
             return replace(base, steps=tuple(steps), status="error", error=str(error)[:1000]), requests
+
+    def _extra(self, trace: Trace, case: Case) -> JSON:
+        """What the trial's own calls came to; none of it where they were only asked for and never answered."""
+        calls = [node for node in trace.nodes if node.call is not None]
+        flags = conduct_flags(
+            calls, self.contents.suite.effects, repeat_ok=case.repeat_ok, endless=trace.ended == "turns"
+        )
+        return {"flags": list(flags)} if flags else None
 
     async def _ask(self, ask: ModelAsk, at: Place) -> ModelSaid:
         for tried in range(self.limits.tries + 1):

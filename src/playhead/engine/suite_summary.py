@@ -7,12 +7,15 @@ from typing import Any
 
 from playhead.core.access_log import since_refresh
 from playhead.core.argument_schema import ArgumentError
+from playhead.core.codec import load
 from playhead.core.label_log import TRUST, Audit, Settled, active, agreements, audits, by_case, review_queue, settle
 from playhead.core.labels import check_label, label_digest
+from playhead.core.protocol.shape import obj
 from playhead.core.run_summary import (
     CaseResult,
     IntentInfo,
     LabelQuality,
+    RecoveryResult,
     RunSummary,
     SchemaMismatch,
     TrialResult,
@@ -62,6 +65,7 @@ def summary_of(
     notes = (*run.notes, *([f"{gone} cases of the run are no longer in the suite"] if gone else []))
     return RunSummary(
         run=run.id, suite=run.suite, suite_digest=run.suite_digest, model=run.model, cases=tuple(cases),
+        recovery=_recovery(trials),
         params=_params(run), driver=run.driver, slice=run.slice, runs=run.runs, seed=run.seed, strict=run.strict,
         scripted=run.scripted, system_prompt_digest=_text(run.identity.get("system_prompt_digest")),
         tools_digest=_text(run.identity.get("tools_digest")), agent_version=_text(run.identity.get("agent_version")),
@@ -70,6 +74,12 @@ def summary_of(
         held_back_accesses=since_refresh(contents.accesses),
         notes=notes if run.stopped_by is None else (*notes, f"stopped by {run.stopped_by}"),
     )  # fmt: skip
+
+
+def _recovery(trials: Mapping[str, Sequence[Trial]]) -> tuple[RecoveryResult, ...]:
+    """What injected failures came to, in trials that had one."""
+    found = [obj(trial.extra).get("recovery") for case in trials.values() for trial in case]
+    return tuple(load(RecoveryResult, one, trusted=True) for one in found if one is not None)
 
 
 def _text(value: JSON) -> str | None:
@@ -132,6 +142,7 @@ def trial_result(trial: Trial, case: Case, contents: Contents) -> TrialResult:
         input_tokens=_tokens(trial, "input_uncached", "input_cache_read", "input_cache_write"),
         output_tokens=_tokens(trial, "output_visible", "output_reasoning"),
         response=[step.message for step in trial.steps],
+        flags=tuple(obj(trial.extra).get("flags", ())),
     )
     if trial.status == "error":
         return base
@@ -159,7 +170,7 @@ def _scored(base: TrialResult, found: Score, *, failed: bool) -> TrialResult:
             for v in found.value_errors
         ),
         missing_facts=found.missing_facts,
-        flags=("refused",) if failed else (),
+        flags=(*base.flags, "refused") if failed else base.flags,
     )  # fmt: skip
 
 
