@@ -155,10 +155,20 @@ def test_an_evaluator_is_listed_and_read_by_the_client(recorded: playhead.Client
         recorded.evaluators.get("fidelity@2")
 
 
-def test_a_judge_without_a_model_is_an_error_that_says_so(recorded: playhead.Client) -> None:
-    done = replay(evaluators=[playhead.EvaluatorConfig(evaluator="llm-judge", params={"question": "Good?"})])
-    assert done.status is ReplayStatus.FAILED
-    assert "no model is named" in (done.error.message if done.error else "")
+@pytest.mark.parametrize(
+    ("model", "words"), [({}, "no model is named"), ({"model": "nobody:nothing"}, "'nobody:nothing' cannot be used")]
+)
+def test_a_judge_that_cannot_ask_is_refused_before_anything_runs(
+    recorded: playhead.Client, model: dict[str, str], words: str
+) -> None:
+    pytest.importorskip("pydantic_ai")
+    judge = playhead.EvaluatorConfig(evaluator="llm-judge", params={"question": "Good?", **model})
+    request = playhead.ReplayCreateRequest(baseline_session_id="last", evaluators=(judge,))
+    with pytest.raises(RefusedError, match=words):
+        replay(evaluators=[judge])
+    with pytest.raises(RefusedError, match=words):
+        recorded.replays.create(request)
+    assert recorded.replays.list().items == ()
 
 
 def test_a_judge_asks_the_model_that_it_names(recorded: playhead.Client) -> None:

@@ -167,25 +167,34 @@ def _text(value: JSON) -> str:
     return canonical_stored(value).decode("utf-8", "replace")
 
 
-def ask(model: str | None, *, system: str, prompt: str) -> str:
-    """The text that a model answers to a question.
+def usable(model: str | None) -> Any:
+    """The model layer's object for a model that can be asked from here.
 
     Raises:
         RefusedError: the model layer is not installed, no model is named, or its client cannot be built.
-        ModelAccessError: the model could not be asked.
     """
     if importlib.util.find_spec("pydantic_ai") is None:
         raise RefusedError("asking a model needs the model layer", hint="pip install 'playhead[llm]'")
-    from pydantic_ai.direct import model_request_sync
-    from pydantic_ai.messages import ModelRequest
     from pydantic_ai.models import infer_model
 
     if not model:
         raise RefusedError("no model is named", hint='name one as "provider:name", or set llm_model in the project')
     try:
-        known = infer_model(model)
+        return infer_model(model)
     except Exception as error:
         raise RefusedError(f"model {model!r} cannot be used: {error}") from error
+
+
+def ask(model: str | None, *, system: str, prompt: str) -> str:
+    """The text that a model answers to a question.
+
+    Raises:
+        RefusedError: as `usable`. ModelAccessError: the model could not be asked.
+    """
+    known = usable(model)
+    from pydantic_ai.direct import model_request_sync
+    from pydantic_ai.messages import ModelRequest
+
     try:
         with own_traffic():
             response = model_request_sync(known, [ModelRequest.user_text_prompt(prompt, instructions=system)])

@@ -38,6 +38,7 @@ from playhead.engine.capabilities import capabilities_of
 from playhead.engine.clock import Clock, IdSource
 from playhead.engine.evaluators import DEFAULT, resolve
 from playhead.engine.evaluators import notes as changed_notes
+from playhead.engine.judge import unusable
 from playhead.engine.models import ToolWriter
 from playhead.errors import NotFoundError, RefusedError
 from playhead.store.ports import Store
@@ -142,6 +143,9 @@ def plan_replay(
     if reasons:
         raise RefusedError(reasons[0], hint=_hint(reasons), reasons=reasons)
     evaluators = resolve(store, request.evaluators or (DEFAULT,))
+    reasons = unusable(evaluators, default_model=writer.default_model if writer else None)
+    if reasons:
+        raise RefusedError(reasons[0], hint=_hint(reasons), reasons=reasons)
     schemas = {name: tool.get("parameters") for name, tool in offered_tools(nodes).items()}
     known = {n.call.tool for n in nodes if n.call is not None} | set(schemas)
     fork = _is_fork(policy, request, baseline, version)
