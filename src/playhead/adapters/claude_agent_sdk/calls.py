@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from playhead.adapters.claude_agent_sdk.results import Result, Served, outcome_of
@@ -73,7 +73,7 @@ class Calls:
 
     def announce(self, step: seam.ModelStep | seam.SilentStep, frame: Any, calls: Sequence[seam.Requested]) -> None:
         """Reserves the calls of a response, in its order."""
-        calls = [call for call in calls if call.tool != OUTPUT_TOOL]
+        calls = [replace(call, tool=self.named(call.tool)) for call in calls if call.tool != OUTPUT_TOOL]
         if not calls:
             return
         for call in calls:
@@ -86,8 +86,21 @@ class Calls:
     def add(self, call_id: str, tool: str, arguments: Any, frame: Any) -> Call:
         """A call, announced or seen by a hook first."""
         given = json_or_text(arguments) if isinstance(arguments, str) else arguments
+        tool = self.named(tool)
         call = self._known[call_id] = Call(id=call_id, tool=tool, arguments=given, frame=frame)
         return call
+
+    def named(self, tool: str) -> str:
+        """The name under which a call is recorded and answered.
+
+        That is Claude's own, unless a recording knows the tool of an MCP server by its bare name alone, as other
+        frameworks have it.
+        """
+        state = self._active.replay
+        bare = str(server_of(tool).get("bare_tool") or "")
+        if state is None or not bare or tool in state.policy.tools or state.tape.recorded(tool):
+            return tool
+        return bare if state.tape.recorded(bare) else tool
 
     async def announced(self, tool: str, arguments: Any, call_id: str | None, patience: float) -> Call | None:
         """The announced call that a handler answers, once it is; None when that takes too long."""
@@ -102,7 +115,7 @@ class Calls:
     def _waiting(self, tool: str, arguments: Any, call_id: str | None) -> Call | None:
         if call_id is not None:
             return self._known.get(call_id)
-        seen = freeze_emitted(arguments)
+        seen, tool = freeze_emitted(arguments), self.named(tool)
         for call in self._known.values():
             if call.step is None and call.tool == tool and same_arguments(freeze_emitted(call.arguments), seen):
                 return call
