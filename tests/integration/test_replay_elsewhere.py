@@ -4,6 +4,7 @@ import asyncio
 import importlib
 import multiprocessing
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -281,6 +282,24 @@ def test_a_call_in_a_forked_child_fails_the_replay(project: Path, way: str, cont
     assert result.error is not None
     assert "in a process that the agent of a replay started" in result.error.message
     assert [row.by for row in result.ledger] == ["served", "stopped"]
+
+
+def test_a_connection_that_a_forked_child_was_refused_is_in_the_ledger(project: Path):
+    @playhead.agent("desk")
+    def desk(prompt: str, fork: bool = False) -> str:
+        if fork:
+            child = os.fork()
+            if child == 0:
+                with suppress(BaseException):
+                    socket.create_connection(("127.0.0.1", 9), 1)
+                os._exit(0)
+            os.waitpid(child, 0)
+        return pay("ada")
+
+    record(desk, "q")
+    result = playhead.replay("last", agent=lambda prompt, fork: desk(prompt, True))
+    assert ("egress", "blocked", "127.0.0.1:9") in [(row.kind, row.by, row.detail) for row in result.ledger]
+    assert result.fidelity.kind is FidelityKind.DIVERGED
 
 
 WORKER = """

@@ -1,5 +1,6 @@
 """Replays that look unchanged and are not: each must not be called faithful, and its ledger must say why."""
 
+import dataclasses
 import threading
 from contextlib import suppress
 from typing import Any
@@ -15,6 +16,7 @@ from playhead.engine.settle import exit_code
 from playhead.errors import ReplayStop
 
 LIVE: list[str] = []
+HISTORY = {"type": "history"}
 
 
 @pytest.fixture(autouse=True)
@@ -135,6 +137,63 @@ def test_another_session_that_answers_something_else(recorder: Recorder):
     assert (found.what, found.expected, found.seen) == ("outcome", 10, 12)
 
 
+def nested() -> Any:
+    @playhead.tool("outer")
+    def outer(x: int) -> int:
+        LIVE.append("outer")
+        step = ask(seam.current(), [user(f"inside {x}")], say("ok"))
+        assert step
+        return look(x) + look(x + 1)
+
+    @playhead.agent("desk")
+    def desk(prompt: str) -> int:
+        found = outer(1)
+        return found + look(5)
+
+    return desk
+
+
+def test_what_an_answer_hides_stands_in_the_ledger_as_covered(recorder: Recorder):
+    record(nested(), "q")
+    result = playhead.replay("last", agent=nested(), model_policy=HISTORY)
+    assert (result.fidelity.kind, LIVE) == (FidelityKind.FAITHFUL, [])
+    assert [(row.kind, row.by, row.tool) for row in result.ledger] == [
+        ("tool", "served", "outer"),
+        ("tool", "covered", "look"),
+        ("tool", "covered", "look"),
+        ("model", "covered", "m"),
+        ("tool", "served", "look"),
+    ]
+
+
+def test_fields_that_the_default_of_a_policy_ignores_are_no_difference(recorder: Recorder):
+    def at(time: int) -> Any:
+        @playhead.tool
+        def since(time: int) -> int:
+            return 1
+
+        @playhead.agent("desk")
+        def desk(prompt: str) -> int:
+            return since(time)
+
+        return desk
+
+    record(at(1), "q")
+    policy = {"default": {"type": "history", "ignore": ["/time"]}}
+    result = playhead.replay("last", agent=at(2), tool_policy=policy)
+    assert (result.error, result.fidelity.kind) == (None, FidelityKind.UNPROVEN)
+    assert "loosely" in result.fidelity.reasons[0]
+
+
+@pytest.mark.parametrize("status", [s for s in ReplayStatus if s.value in ("pending", "running", "evaluating")])
+def test_a_replay_that_has_not_ended_is_no_success(recorder: Recorder, status: ReplayStatus):
+    record(ends(output="a"), "q")
+    done = playhead.replay("last", agent=ends(output="a")).replay
+    assert exit_code(done, fork=False) == 0
+    assert exit_code(dataclasses.replace(done, status=status), fork=True) == 3
+    assert exit_code(dataclasses.replace(done, fidelity=None), fork=False) == 4
+
+
 # model calls, as an adapter makes them
 
 CALL = Requested("c1", "look", {"x": 1})
@@ -210,9 +269,6 @@ def asks(times: int, **options: Any) -> Any:
         return "done"
 
     return desk
-
-
-HISTORY = {"type": "history"}
 
 
 def test_recorded_model_calls_that_nothing_asked_for_are_left_over(recorder: Recorder):

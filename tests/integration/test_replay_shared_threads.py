@@ -177,6 +177,32 @@ def test_a_live_session_beside_a_replay_shares_threads(recorder: Recorder, share
     assert session.baseline.inputs == {"to": "grace"}
 
 
+def test_the_main_thread_lives_on_while_a_replay_runs_in_another(recorder: Recorder, shared: Shared):
+    inside, ended = threading.Event(), threading.Event()
+
+    @playhead.agent("desk")
+    def desk(to: str) -> str:
+        inside.set()
+        ended.wait(60)
+        return pay(to)
+
+    ended.set()
+    baseline = recorded(desk, "ada")
+    ended.clear()
+    inside.clear()
+    results: list[playhead.ReplayResult] = []
+    thread = threading.Thread(target=lambda: results.append(playhead.replay(baseline, agent=desk)))
+    thread.start()
+    inside.wait(60)
+    with playhead.session("live"):
+        pay("grace")
+    pay("linus")
+    ended.set()
+    thread.join(60)
+    assert CALLS == ["grace", "linus"]
+    assert results[0].fidelity.kind is FidelityKind.FAITHFUL
+
+
 def test_a_replay_that_ends_leaves_another_one_its_adapters_and_keys(recorder: Recorder, monkeypatch: Any):
     import os
 

@@ -41,9 +41,9 @@ class RecordedAnswers:
             return Ended(status=self._baseline.status, output=self._baseline.output, detail=decision.detail)
         return decision
 
-    def cover(self, path: tuple[str, ...]) -> None:
-        """Marks the model calls recorded below a tool call (its ``child_path``) as covered."""
-        self._models.cover(path)
+    def cover(self, path: tuple[str, ...]) -> list[RecordedModelCall]:
+        """Marks the model calls recorded below a tool call (its ``child_path``) as covered; gives those newly so."""
+        return self._models.cover(path)
 
     def leftovers(self) -> list[RecordedModelCall]:
         """Recorded model calls that nothing asked for."""

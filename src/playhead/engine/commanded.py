@@ -6,6 +6,7 @@ nothing is asked of it but to open its session as it always does. The replay is 
 
 import json
 import os
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ def _begin(order: dict[str, Any], client: Client, attempt: Attempt, recorder: Re
     )
     state = make_state(plan, replay, client.store, recorder=recorder, writer=client.replays.writer)
     state.override_hits["prompt"] += inputs_of(plan).changed
+    state.thread = threading.main_thread().ident or 0  # the whole process is the replay's
     rows: list[LedgerRow] = []
     stack = ExitStack()
     _kept.append(stack)

@@ -64,8 +64,8 @@ def _only() -> ActiveSession | None:
     found = list(sessions.values())
     if state is not None:
         found = [active for active in found if active.replay is state]
-    elif OUTSIDE.get():
-        found = [active for active in found if active.replay is None]
+    else:
+        found = [active for active in found if not _is_apart(active.replay)]
     if not found:
         return None
     if len(found) == 1:
@@ -165,6 +165,16 @@ def _own_replay() -> ReplayState | None:
     return None if state.over and any(not other.over for other in _open.replays) else state
 
 
+def _is_apart(state: ReplayState | None) -> bool:
+    """Whether the caller, who has no context, certainly is no part of a replay: work of a live session in a pool,
+    and the main thread when the replay runs in another (loops hand contexts on, so nothing of an agent arrives there).
+    """
+    if state is None:
+        return False
+    main = threading.main_thread().ident
+    return OUTSIDE.get() or (threading.get_ident() == main and state.thread != main and not state.over)
+
+
 def _replay_of_caller() -> ReplayState | None:
     own = _own_replay()
     return own if own is not None else next((state for state in list(_open.replays) if belongs_to(state)), None)
@@ -186,11 +196,9 @@ def replay_here() -> ReplayState | None:
         if state.over:
             state.check()
         return state
-    if OUTSIDE.get():
-        return None
     if "PLAYHEAD_ORDER" in os.environ:  # this process was started to be a replay
         import_module("playhead.engine.commanded").begin()  # which stands on this module
-    running = list(_open.replays)
+    running = [state for state in _open.replays if not _is_apart(state)]
     if len(running) > 1:
         for one in running:
             one.refuse(RecordingError("a session was opened in a thread without context while several replays run"))
@@ -201,7 +209,7 @@ def replay_here() -> ReplayState | None:
 def belongs_to(state: ReplayState) -> bool:
     """Whether the calling context is part of a replay; a thread without context is when no other can be meant."""
     here = _own_replay()
-    if here is not None or OUTSIDE.get():
+    if here is not None or _is_apart(state):
         return here is state
     return threading.get_ident() not in state.other_threads and _open.replays == [state]
 
@@ -332,6 +340,7 @@ def _after_fork_in_child() -> None:
     _open.replays = [state for state in replays if not state.sessions]
     for state in replays:
         state.detached = bool(state.sessions)
+        state.thread = threading.get_ident()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -22,7 +22,7 @@ from playhead.engine.clock import SYSTEM_CLOCK, Clock
 from playhead.engine.evaluator_process import order, run
 from playhead.engine.evaluators import DEFAULT, Chosen, choose, resolve
 from playhead.engine.project import Project
-from playhead.engine.settle import error_info, ignored
+from playhead.engine.settle import error_info, ignored, tools_of
 from playhead.errors import EvaluatorError, PlayheadError
 from playhead.store.ports import Store
 
@@ -86,15 +86,17 @@ def replay_context(store: Store, replay: Replay) -> EvaluationContext:
     baseline = store.sessions.get(replay.baseline_session_id)
     policy = parse_policy(replay.tool_policy or {})
     from_history = isinstance(parse_model_policy(replay.model_policy or {"type": "live"}), HistoryModel)
+    nodes = tuple(store.sessions.nodes(replay.result_session_id))
+    baseline_nodes = tuple(store.sessions.nodes(baseline.id))
     return EvaluationContext(
         session=store.sessions.get(replay.result_session_id),
-        nodes=tuple(store.sessions.nodes(replay.result_session_id)),
+        nodes=nodes,
         baseline=baseline,
-        baseline_nodes=tuple(store.sessions.nodes(baseline.id)),
+        baseline_nodes=baseline_nodes,
         ledger=replay.ledger,
         fidelity=replay.fidelity,
         unchanged=is_unchanged(replay, policy, baseline),
-        ignore=ignored(policy),
+        ignore=ignored(policy, tools_of((*baseline_nodes, *nodes))),
         model_requests=from_history,
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from playhead.core.claim import Claim
 from playhead.core.decide import decide
 from playhead.core.policy import (
     CallView,
@@ -55,14 +56,33 @@ def answer_tool(state: ReplayState, call: CallView, node_id: Callable[[], str]) 
             decision = decide(state.policy, call, state.tape)
             answer = _act(state, call, decision, node_id())
             if answer.outcome is not None or answer.config is not None:
-                state.tape.cover(call.ref)
-                if state.answers is not None and claim.recording is not None:
-                    state.answers.cover(claim.recording.child_path)
+                _cover(state, call, claim)
             return replace(answer, row=_note_claim(state, answer.row, claim.occurrence))
     except ReplayStop:
         raise
     except Exception as error:
         raise broken(state, error, f"deciding tool call {call.tool!r}") from error
+
+
+def _cover(state: ReplayState, call: CallView, claim: Claim) -> None:
+    """What was recorded inside a call does not happen when an answer is given: rows say so."""
+    for one in state.tape.cover(call.ref):
+        state.note(
+            LedgerRow(
+                kind="tool", by="covered", tool=one.tool, arguments=one.arguments, key=one.key, path=one.path,
+                occurrence=one.occurrence, from_session=one.session_id, from_node=one.node_id,
+            )
+        )  # fmt: skip
+    if state.answers is None or claim.recording is None:
+        return
+    for model in state.answers.cover(claim.recording.child_path):
+        node = model.node
+        state.note(
+            LedgerRow(
+                kind="model", by="covered", tool=node.model.requested if node.model else None, key=model.key,
+                path=model.path, from_session=node.session_id, from_node=node.id,
+            )
+        )  # fmt: skip
 
 
 def broken(state: ReplayState, error: Exception, doing: str) -> ReplayStop:

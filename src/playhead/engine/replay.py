@@ -36,7 +36,7 @@ from playhead.engine.isolation import Level, refusals
 from playhead.engine.models import ToolWriter
 from playhead.engine.preflight import Plan, offered_tools
 from playhead.engine.recorder import Recorder
-from playhead.engine.replay_processes import listen
+from playhead.engine.replay_processes import Told, listen, tell_above
 from playhead.engine.replaying import ReplayState
 from playhead.engine.settle import Settled, error_info, settle, unproven
 from playhead.errors import PlayheadError, PolicyError, ReplayStop, StoreBusyError
@@ -259,13 +259,19 @@ def guard_replay(
     """Puts the guard up when no tool can go live; gives the level that the ledger names."""
     if plan.live_tools:
         return "none: live tools are allowed"
+
+    def blocked(host: str) -> None:
+        rows.append(_blocked(host))
+        if state.detached:
+            tell_above(Told("blocked", None, host))
+
     live_model = not isinstance(plan.model_policy, HistoryModel) or plan.model_policy.on_miss == "live"
     guard = EgressGuard(
         allow_models=live_model,
         allow_hosts=(hosts if live_model else frozenset[str]()) | outer.hosts,
         loopback=outer.loopback,
         applies=None if whole else lambda: belongs_to(state),
-        on_block=lambda host: rows.append(_blocked(host)),
+        on_block=blocked,
         on_process=lambda name: rows.extend(_unbound(name, outer)),
     )
 

@@ -36,7 +36,7 @@ _running: list[ReplayState] = []
 
 
 class Told(NamedTuple):
-    """What a process said: ``by`` as in the ledger, ``stopped`` or ``live``."""
+    """What a process said: ``by`` as in the ledger, ``stopped``, ``live``, or ``blocked`` for a connection."""
 
     by: str
     tool: str | None
@@ -107,7 +107,11 @@ def _heard(state: ReplayState) -> list[LedgerRow]:
     lines = list(_lines(_own_path()))
     begun = next((n for n, line in enumerate(lines) if line.get("on") == id(state)), len(lines))
     told = dict.fromkeys(Told(*line["told"]) for line in lines[begun:] if "told" in line)
-    return [LedgerRow(kind="tool", by=cast("Any", one.by), tool=one.tool, detail=one.detail) for one in told]
+    return [
+        LedgerRow(kind="egress" if one.by == "blocked" else "tool", by=cast("Any", one.by), tool=one.tool,
+                  detail=one.detail)
+        for one in told
+    ]  # fmt: skip
 
 
 def _live(policy: ToolPolicy) -> dict[str, Any]:
@@ -150,6 +154,12 @@ def refuse(what: str, tool: str | None = None) -> bool:
     if told.by == "stopped":
         raise _stop(f"{told.detail}, where nothing can answer it")
     return True
+
+
+def tell_above(told: Told) -> None:
+    """Lets the replays of the processes above know."""
+    for path in _above():
+        tell(path, told)
 
 
 def serves_others() -> bool:

@@ -49,8 +49,8 @@ class ModelAnswers(Protocol):
 
     def decide(self, view: ModelView) -> ModelDecision: ...
 
-    def cover(self, path: tuple[str, ...]) -> None:
-        """Marks what was recorded below a tool call (its ``child_path``) as covered."""
+    def cover(self, path: tuple[str, ...]) -> Sequence[Any]:
+        """Marks what was recorded below a tool call (its ``child_path``) as covered; gives what is newly so."""
         ...
 
     def leftovers(self) -> Sequence[Any]: ...
@@ -82,6 +82,7 @@ class ReplayState:
         live_models: whether requests go out for real; False under model history.
         other_threads: threads that ran before the replay began; without its context they are no part of it.
         sessions: ids of the sessions recorded under this state, first the result session.
+        thread: the thread in which it runs.
         over: the replay has ended: what its agent left running gets no answers any more.
         detached: this is a forked child; the replay goes on in its parent.
     """
@@ -108,6 +109,7 @@ class ReplayState:
     ledger: list[LedgerRow] = field(default_factory=list[LedgerRow])
     other_threads: frozenset[int] = field(default_factory=lambda: _running_threads())
     sessions: list[str] = field(default_factory=list[str])
+    thread: int = field(default_factory=threading.get_ident)
     over: bool = False
     detached: bool = False
     lock: threading.RLock = field(default_factory=threading.RLock)

@@ -31,8 +31,8 @@ from playhead.errors import ReplayedToolError
 
 __all__ = [
     "ActiveSession", "AgentStep", "ModelRequest", "ModelResult", "ModelStep", "Requested", "SessionScope",
-    "SilentStep", "Slot", "SpanStep", "Step", "ToolStep", "capture", "current", "exception_of", "is_seen", "refuse_outside",
-    "replay_here", "replaying", "session", "value_of",
+    "SilentStep", "Slot", "SpanStep", "Step", "ToolStep", "capture", "current", "exception_of", "is_seen",
+    "refuse_outside", "replay_here", "replaying", "session", "value_of",
 ]  # fmt: skip
 
 

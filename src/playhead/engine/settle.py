@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from playhead.core.compare import Comparison, compare, lost_output
 from playhead.core.fidelity import fidelity
 from playhead.core.policy import HistoryConfig, HistoryModel, StaticConfig, ToolPolicy
+from playhead.core.tape import base_config
 from playhead.core.values import (
     OUTPUT_NOT_STORED,
     ErrorInfo,
@@ -60,7 +61,7 @@ def settle(
         baseline_nodes,
         result,
         result_nodes,
-        ignore=ignored(state.policy),
+        ignore=ignored(state.policy, tools_of((*baseline_nodes, *result_nodes))),
         models=from_history,
         output=output or baseline.status is not result.status,
     )
@@ -93,11 +94,17 @@ def _unseen_stop(state: ReplayState, ledger: Sequence[LedgerRow]) -> Iterator[Le
         yield LedgerRow(kind="note", by="stopped", detail=stop.error.message)
 
 
-def ignored(policy: ToolPolicy) -> dict[str, Sequence[str]]:
-    """The pointers that a policy takes out of matching, per tool."""
+def tools_of(nodes: Iterable[Node]) -> set[str]:
+    """The tools that were called."""
+    return {n.call.tool for n in nodes if n.call is not None}
+
+
+def ignored(policy: ToolPolicy, tools: Iterable[str]) -> dict[str, Sequence[str]]:
+    """The pointers that a policy takes out of matching, for each of the tools."""
+    configs = {tool: base_config(policy.config_for(tool)) for tool in tools}
     return {
         tool: config.ignore
-        for tool, config in policy.tools.items()
+        for tool, config in configs.items()
         if isinstance(config, HistoryConfig | StaticConfig) and config.ignore
     }
 
@@ -193,10 +200,14 @@ def exit_code(replay: Replay, *, fork: bool, fail_on_verdict: bool = False) -> i
         return _CODES.get(str(replay.error.code) if replay.error else "", 3)
     if replay.status is ReplayStatus.CANCELED:
         return 130
+    if replay.status is not ReplayStatus.COMPLETED:
+        return 3
     if fail_on_verdict and any(v.passed is False for v in replay.verdicts):
         return 1
-    if fork or replay.fidelity is None:
+    if fork:
         return 0
+    if replay.fidelity is None:
+        return 4
     return {FidelityKind.FAITHFUL: 0, FidelityKind.DIVERGED: 1, FidelityKind.UNPROVEN: 4}[replay.fidelity.kind]
 
 
