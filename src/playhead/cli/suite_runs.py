@@ -92,19 +92,19 @@ def run(
         return _resumed(context, suite, resume, limits, export=export, trust=trust)
     if suite is None:
         raise UsageError("no suite was named", hint="playhead suite run SUITE --model PROVIDER:NAME")
-    names = _models(model, answers)
+    names = models_of(model, answers)
     if export is not None and len(names) > 1:
         raise UsageError("--export takes the run of one model", hint="playhead suite run once for each")
     home = home_of(context, suite)
     contents = home.contents()
-    cases = _cases(contents, slice=slice, case=case, intent=intent, limit=limit, unlabelled=unlabelled)
+    cases = cases_of(contents, slice=slice, case=case, intent=intent, limit=limit, unlabelled=unlabelled)
     if slice != "tune" and not (reason or "").strip():
         raise UsageError("reading the held-back slice needs a reason", hint="--reason TEXT; it goes to the access log")
     config = {"suite": _whole(suite), "base_url": base_url, "key_env": key_env, "answers": answers}
     config["entry_point"] = entry_point
     shared: dict[str, Any] = {"slice": slice, "reason": reason, "strict": strict, "seed": seed, "config": config}
     shared |= {"runs": runs or contents.suite.defaults.runs, "driver": driver, "outcome": outcome}
-    made = [_new(contents, cases, one, **shared) for one in names]
+    made = [new_run_of(contents, cases, one, **shared) for one in names]
     if estimate:
         return _estimated(contents, cases, made)
     if slice != "tune":
@@ -121,7 +121,7 @@ def _whole(suite: str) -> str:
     return str(Path(suite).resolve()) if Path(suite).is_dir() else suite
 
 
-def _models(model: Sequence[str], answers: str | None) -> list[str]:
+def models_of(model: Sequence[str], answers: str | None) -> list[str]:
     if model:
         return list(dict.fromkeys(model))
     if answers is None:
@@ -129,21 +129,21 @@ def _models(model: Sequence[str], answers: str | None) -> list[str]:
     return ["earlier"]
 
 
-def _cases(contents: "Contents", **selection: Any) -> "list[Case]":
+def cases_of(contents: "Contents", **selection: Any) -> "list[Case]":
     from playhead.engine.suite_run import Selection, chosen
 
     ids, intents = selection.pop("case"), selection.pop("intent")
     return chosen(contents, Selection(ids=tuple(ids), intents=tuple(intents), **selection))
 
 
-def _new(contents: "Contents", cases: "Sequence[Case]", model: str, **fields: Any) -> "SuiteRun":
+def new_run_of(contents: "Contents", cases: "Sequence[Case]", model: str, **fields: Any) -> "SuiteRun":
     from playhead.engine.suite_run import new_run
 
     scripted = model.startswith("scripted:")
     return new_run(contents, cases, model=model, scripted=scripted, **fields)
 
 
-def _access(context: Context, run: "SuiteRun", cases: "Sequence[Case]") -> "Access":
+def access_for(context: Context, run: "SuiteRun", cases: "Sequence[Case]") -> "Access":
     from playhead.engine.model_access import LayerAccess, RecordedAnswers
 
     by_id = {case.id: case for case in cases}
@@ -170,16 +170,21 @@ def _access(context: Context, run: "SuiteRun", cases: "Sequence[Case]") -> "Acce
 def _execute(
     context: Context, contents: "Contents", cases: "Sequence[Case]", run: "SuiteRun", limits: "Limits"
 ) -> "SuiteRun":
+    from playhead.engine.model_access import LayerAccess
     from playhead.engine.suite_run import estimate, execute, todo
 
     store = context.make_store()
     if run.driver == "agent":
         return _replayed(context, contents, cases, run, limits)
-    access = _access(context, run, cases)
+    access = access_for(context, run, cases)
     left = len(todo(store, run))
     told = estimate(run, contents, cases, left, _price_of(run))
+    if told.cost is None and limits.max_cost is not None and isinstance(access, LayerAccess):
+        raise UsageError(
+            f"the price of {run.model!r} is not known, so --max-cost cannot stop the run", hint="--max-minutes can"
+        )
     context.note(f"{run.model}: run {run.id}, {_said(told)}")
-    teller = _Teller(context, run.model)
+    teller = Teller(context, run.model)
     ended = execute(store, contents, run, cases, access, limits=limits, tell=teller)
     teller.end()
     return ended
@@ -195,7 +200,7 @@ def _replayed(
     spec = None if entry_point is None else RunSpec(entry_point=str(entry_point), working_dir=str(Path.cwd()))
     sessions = len({case.source.session for case in cases})
     context.note(f"{run.model}: run {run.id}, {sessions} sessions are replayed {run.runs} times each")
-    teller = _Teller(context, run.model)
+    teller = Teller(context, run.model)
     ended = execute_agent(
         context.make_store(), context.project, contents, run, cases, run_spec=spec, limits=limits, tell=teller
     )
@@ -224,7 +229,7 @@ def _said(told: "Estimate") -> str:
     )
 
 
-class _Teller:
+class Teller:
     """Progress on stderr: a line that is rewritten on a terminal, some lines elsewhere."""
 
     def __init__(self, context: Context, model: str) -> None:
@@ -303,7 +308,7 @@ def _result(
         if run.stopped_by is not None:
             text.append(f"stopped by {run.stopped_by}; go on with playhead suite run --resume {run.id}")
         if export is not None:
-            _export(summary, export)
+            export_summary(summary, export)
     return Result(data={"runs": rows}, text=text, exit_code=code)
 
 
@@ -341,7 +346,7 @@ def _first_error(summary: Any) -> str | None:
     return next((t.error for case in summary.cases for t in case.trials if t.status == "error"), None)
 
 
-def _export(summary: Any, path: str) -> None:
+def export_summary(summary: Any, path: str) -> None:
     from playhead.core.run_summary import to_text
     from playhead.engine.exports import written_whole
 
@@ -373,7 +378,7 @@ def rescore(
     changed = stored_scores(context.store, summary, now=SYSTEM_CLOCK.now())
     row, _ = _row(found, summary)
     if export is not None:
-        _export(summary, export)
+        export_summary(summary, export)
     data = {**row, "changed": changed}
     text: list[Block] = [Fields([(name.replace("_", " "), _shown(value)) for name, value in row.items()])]
     text.append(f"{len(changed)} trials are scored otherwise than before")

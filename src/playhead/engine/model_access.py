@@ -289,7 +289,8 @@ def _said(response: Any, back: Mapping[str, str], name: str, elapsed: float) -> 
     message = renamed(parts.message("assistant", made, finish_reason=parts.finish(response.finish_reason)), back)
     usage = _usage(response.usage)
     provider = getattr(response, "provider_name", None)
-    cost = price(usage, response.model_name or name.partition(":")[2], provider)
+    asked = name.rpartition(":")[2]
+    cost = price(usage, response.model_name, provider) or price(usage, asked, provider) or price(usage, asked, None)
     return ModelSaid(
         message=message,
         usage=usage,
