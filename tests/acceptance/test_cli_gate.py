@@ -160,3 +160,36 @@ def test_a_plan_reads_well_on_a_terminal(empty: Project) -> None:
     text = empty("plan", "--output", "text").out
     assert "3.2 points (Wilson 84.4 to 90.8 %)" in text
     assert re.search(r"10 %\s+87.4 %\s+312", text)
+
+
+def test_a_report_of_one_run_needs_no_gate(empty: Project, runs: Any) -> None:
+    done = empty("suite", "report", "worse.json", "--against", "base.json", "--to", "r.html", "--to", "r.xml")
+    assert (done.code, done.json["format"], done.json["gate"]) == (0, "playhead.report/1", None)
+    assert done.json["dimensions"]["selection"]["against"]["change"] < -0.3
+    assert "<svg" in Path("r.html").read_text(encoding="utf-8")
+    text = empty("suite", "report", "worse.json", "--output", "text").out
+    assert re.search(r"selection\s+\d\d\.\d %", text)
+    assert "flaky" in text
+
+
+def test_models_are_compared_and_the_cheapest_good_one_is_named(empty: Project, runs: Any) -> None:
+    for name in ("base", "same", "worse"):
+        cost = {"base": 0.03, "same": 0.02, "worse": 0.01}[name]
+        cases = tuple(replace(c, trials=tuple(replace(t, cost_usd=cost) for t in c.trials)) for c in runs[name].cases)
+        Path(f"{name}.json").write_text(to_text(replace(runs[name], cases=cases, model=name)), encoding="utf-8")
+    words = (
+        "suite",
+        "compare",
+        "base.json",
+        "same.json",
+        "worse.json",
+        "--reference",
+        "base",
+        "--cheapest-within",
+        "0.05",
+    )
+    done = empty(*words)
+    assert (done.code, done.json["cheapest"], done.json["cases"]) == (0, "same", 120)
+    assert done.json["q"]["p"] < 0.001
+    assert "cheapest good enough: same" in empty(*words, "--output", "text").out
+    assert empty("suite", "compare", "base.json", "same.json", "--reference", "base").code == 2

@@ -268,7 +268,7 @@ def _beyond(part: Part) -> bool:
 def _zero_items(
     criteria: Criteria, pairs: Pairs, injected: Sequence[RecoveryResult], candidate: RunSummary, alpha: float
 ) -> tuple[ZeroItem, ...]:
-    trials = [(case.id, trial) for _, case in pairs for trial in case.trials if trial.status == "scored"]
+    trials = [(case.id, trial) for _, case in pairs for trial in case.trials if trial.status != "error"]
     failures = [result for result in injected if result.status == "scored"]
     items: list[ZeroItem] = []
     for name in criteria.zero_tolerance:

@@ -83,8 +83,10 @@ class TrialResult:
     @property
     def passed(self) -> bool | None:
         """Whether every dimension that applies is true; None for an error and where none applies."""
-        known = [value for value in (self.selection, self.arguments, self.outcome) if value is not None]
-        return None if self.status == "error" or not known else all(known)
+        scored = (self.selection, self.arguments, self.outcome)
+        if self.status == "error" or scored == (None, None, None):
+            return None
+        return False not in scored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
