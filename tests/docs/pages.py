@@ -8,6 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```\s*$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
+_NEEDS = re.compile(r"^<!-- needs: (.*?) -->$", re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -40,6 +41,11 @@ def blocks(page: Path, language: str | None = None) -> Iterator[Block]:
 
 def _dedented(body: str, indent: int) -> str:
     return "".join(line[indent:] if line[:indent].isspace() else line for line in body.splitlines(keepends=True))
+
+
+def needs(page: Path) -> list[str]:
+    """Modules without which the page's blocks cannot run: ``<!-- needs: crewai -->``."""
+    return [name for found in _NEEDS.findall(page.read_text("utf-8")) for name in found.split()]
 
 
 def headings(page: Path) -> list[str]:

@@ -1,0 +1,67 @@
+"""Adapters with their frameworks in environments of their own: oldest and newest supported versions, and frameworks
+that the development environment does not hold.
+
+``nox -l`` lists the sessions; ``nox -s thin-crewai`` runs one. What is installed comes from the package registry that
+the machine knows; nothing else needs a network.
+"""
+
+from collections.abc import Callable
+
+import nox
+
+nox.needs_version = ">=2025.2"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.sessions = []
+
+MAIN: dict[str, dict[str, list[str]]] = {
+    "pydantic_ai": {
+        "oldest": ["pydantic-ai-slim[openai,anthropic,mcp]==2.28.0"],
+        "newest": ["pydantic-ai-slim[openai,anthropic,mcp]"],
+    },
+    "langgraph": {
+        "oldest": [
+            "langgraph==1.0.10", "langgraph-prebuilt==1.0.8", "langchain-core==1.2.20", "langchain==1.2.10",
+            "langchain-openai", "mcp",
+        ],
+        "newest": ["langgraph", "langchain-core", "langchain", "langchain-openai", "mcp"],
+    },
+    "openai_agents": {"oldest": ["openai-agents==0.21.0"], "newest": ["openai-agents"]},
+    "claude": {"oldest": ["claude-agent-sdk==0.2.149"], "newest": ["claude-agent-sdk<0.3"]},
+}  # fmt: skip
+"""The four main adapters: their contract tests with the oldest supported version and with the newest."""
+
+THIN: dict[str, dict[str, list[str]]] = {
+    "mcp": {"oldest": ["mcp==1.21.2"], "newest": ["mcp"]},
+    "google-genai": {"oldest": ["google-genai==1.40.0"], "newest": ["google-genai", "aiohttp"]},
+    "google-adk": {"oldest": ["google-adk==2.9.0"], "newest": ["google-adk"]},
+    "smolagents": {"oldest": ["smolagents[openai]==1.24.0"], "newest": ["smolagents[openai]"]},
+    "crewai": {"oldest": ["crewai==1.15.20"], "newest": ["crewai"]},
+    "litellm": {"oldest": ["litellm==1.105.0"], "newest": ["litellm"]},
+}
+"""The thin adapters: their own tests, which the development environment skips where the framework is not there."""
+
+TOOLS = ["httpx", "httpx2", "pytest>=9", "pytest-randomly", "pytest-xdist"]
+
+PYTEST = ["python", "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider"]
+
+
+def trying(path: str, needs: list[str], page: str | None = None) -> Callable[[nox.Session], None]:
+    """A session that installs the project with a framework and runs the tests of one file, and its page."""
+
+    def session(session: nox.Session) -> None:
+        session.install("-e", ".", *TOOLS, *needs)
+        session.run(*PYTEST, path, *session.posargs)
+        if page is not None:
+            session.run(*PYTEST, "tests/docs/test_code_blocks.py", "-k", f"python_blocks and {page}")
+
+    return session
+
+
+for adapter, versions in MAIN.items():
+    for which, needs in versions.items():
+        nox.session(name=f"{which}-{adapter}")(trying(f"tests/contract/test_adapter_{adapter}.py", needs))
+
+for adapter, versions in THIN.items():
+    path = f"tests/thin/test_{adapter.replace('-', '_')}.py"
+    nox.session(name=f"thin-{adapter}")(trying(path, versions["newest"], f"adapter-{adapter}.md"))
+    nox.session(name=f"thin-oldest-{adapter}")(trying(path, versions["oldest"]))
