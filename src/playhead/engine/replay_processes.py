@@ -29,7 +29,7 @@ VARIABLE = "PLAYHEAD_INSIDE_REPLAY"
 _INHERITED = os.environ.get(VARIABLE)
 _LONGEST = 300  # characters of what is told; short lines are appended whole
 _MOST_BYTES = 256 * 1024  # of a file: an agent that never stops asking fills no disk
-_OLD_SECONDS = 24 * 3600
+_OLD_SECONDS, _SWEEP_SECONDS = 24 * 3600, 600
 
 _lock = threading.Lock()
 _running: list[ReplayState] = []
@@ -122,8 +122,12 @@ def _live(policy: ToolPolicy) -> dict[str, Any]:
 
 
 def _sweep(folder: Path) -> None:
-    """Removes what killed replays left behind."""
-    newest = folder.stat().st_mtime
+    """Removes what killed replays left behind, now and then: it looks at every file."""
+    newest, swept = folder.stat().st_mtime, folder / ".swept"
+    with suppress(OSError):
+        if newest - swept.stat().st_mtime < _SWEEP_SECONDS:
+            return
+    swept.touch(0o600)
     for path in folder.iterdir():
         with suppress(OSError):
             gone = not Path("/proc", path.name.partition("-")[0]).exists()

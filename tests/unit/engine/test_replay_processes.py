@@ -1,0 +1,21 @@
+import os
+from pathlib import Path
+
+from playhead.engine.replay_processes import _sweep
+
+DAY = 24 * 3600
+
+
+def test_what_killed_replays_left_behind_is_removed_but_not_looked_for_each_time(tmp_path: Path):
+    def left(name: str, days: int) -> Path:
+        path = tmp_path / name
+        path.write_text("")
+        os.utime(path, (path.stat().st_mtime - days * DAY,) * 2)
+        return path
+
+    old, young, ours = left("999999999-1", 2), left("999999998-1", 0), left(f"{os.getpid()}-1", 2)
+    _sweep(tmp_path)
+    assert [path.exists() for path in (old, young, ours)] == [False, True, True]
+    old = left("999999999-1", 2)
+    _sweep(tmp_path)
+    assert old.exists()
