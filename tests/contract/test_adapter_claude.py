@@ -55,6 +55,7 @@ _ENVIRONMENT = {
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",  # an agent that reports later is another thing than a tool
     "CLAUDE_CODE_MAX_RETRIES": "0",
     "DISABLE_TELEMETRY": "1",
+    "MCP_TIMEOUT": "60000",
     "DISABLE_AUTOUPDATER": "1",
     "DISABLE_ERROR_REPORTING": "1",
 }

@@ -100,6 +100,7 @@ class Desk:
             "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "secret-key-of-a-test", "HOME": str(self.home),
             "CLAUDE_CONFIG_DIR": str(self.home / "config"), "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1", "DISABLE_ERROR_REPORTING": "1",
+            "MCP_TIMEOUT": "60000",
         }  # fmt: skip
         given: dict[str, Any] = {"allowed_tools": [LOOKUP, "Bash"], **self.options}
         return ClaudeAgentOptions(

@@ -71,7 +71,7 @@ def test_an_agent_that_takes_its_process_down_fails_its_replay_only(project: Pat
     body = GOOD.replace("return [", f"if os.path.exists(LIVE + '.harm'): {act}\n    return [")
     write_agent(project, body)("hello")
     (project / "live.log.harm").touch()
-    done = replay(timeout=3.0)
+    done = replay(timeout=3.0 if "sleep" in act else 60.0)
     assert done.status is ReplayStatus.FAILED
     assert words in done.error.message
     assert len(done.error.attributes["stdout"]) <= 8192

@@ -117,7 +117,7 @@ def gemini(server: ModelServer) -> str:
         "tools": [{"functionDeclarations": [{"name": "weather", "parameters": SCHEMA}]}],
         "generationConfig": {"maxOutputTokens": 50},
     }
-    answer = httpx.post(f"{server.url}/v1beta/models/m:generateContent", json=body).json()
+    answer = httpx.post(f"{server.url}/v1beta/models/m:generateContent", json=body, timeout=60).json()
     return answer["candidates"][0]["content"]["parts"][0]["text"]
 
 
@@ -209,7 +209,7 @@ def test_asynchronous_clients_are_recorded(bench: Any) -> None:
             await client.messages.create(model="m", max_tokens=9, messages=USER)
             async with client.messages.stream(model="m", max_tokens=9, messages=USER) as stream:
                 await stream.get_final_message()
-        async with httpx.AsyncClient() as raw_client:
+        async with httpx.AsyncClient(timeout=60) as raw_client:
             await raw_client.post(f"{server.openai_url}/chat/completions", json=_body())
 
     with ModelServer([REPLY]) as server:
@@ -378,7 +378,7 @@ def test_an_error_status_is_a_failed_attempt_and_announces_nothing(bench: Any, s
 def test_a_connection_that_is_refused_is_the_clients_own_exception(bench: Any) -> None:
     with ModelServer([REPLY]) as server:
         url = f"{server.openai_url}/chat/completions"
-    run = bench.record(lambda: httpx2.post(url, json=_body()))
+    run = bench.record(lambda: httpx2.post(url, json=_body(), timeout=60))
     assert isinstance(run.error, httpx2.ConnectError)
     assert run.models[0].outcome.error.class_name == "ConnectError"
     assert run.session.status is SessionStatus.FAILED

@@ -214,8 +214,8 @@ def test_a_recorded_connection_error_is_raised_again(bench: Any) -> None:
     with ModelServer(PLAN) as server:
         url = f"{server.openai_url}/chat/completions"
     body = {"model": "m", "messages": ASK}
-    baseline = bench.record(lambda: httpx2.post(url, json=body))
-    result = bench.replay(bench.state(baseline), lambda: httpx2.post(url, json=body))
+    baseline = bench.record(lambda: httpx2.post(url, json=body, timeout=60))
+    result = bench.replay(bench.state(baseline), lambda: httpx2.post(url, json=body, timeout=60))
     assert type(result.error) is httpx2.ConnectError
     assert str(result.error) == str(baseline.error)
 
@@ -268,9 +268,10 @@ def test_a_miss_may_go_live(bench: Any) -> None:
     with ModelServer([Reply("x")]) as server:
         url = f"{server.openai_url}/chat/completions"
         one, two = {"model": "m", "messages": ASK}, {"model": "n", "messages": ASK}
-        baseline = bench.record(lambda: httpx2.post(url, json=one).json())
+        baseline = bench.record(lambda: httpx2.post(url, json=one, timeout=60).json())
         result = bench.replay(
-            bench.state(baseline, model=HistoryModel(on_miss="live")), lambda: httpx2.post(url, json=two).json()
+            bench.state(baseline, model=HistoryModel(on_miss="live")),
+            lambda: httpx2.post(url, json=two, timeout=60).json(),
         )
         assert [r.body["model"] for r in server.requests] == ["m", "n"]
     assert result.error is None
@@ -279,8 +280,8 @@ def test_a_miss_may_go_live(bench: Any) -> None:
 def test_in_a_replay_a_request_that_cannot_be_read_does_not_go_out(bench: Any) -> None:
     with ModelServer([Reply("x")]) as server:
         url = f"{server.openai_url}/chat/completions"
-        baseline = bench.record(lambda: httpx2.post(url, json={"model": "m", "messages": ASK}).json())
-        result = bench.replay(bench.state(baseline), lambda: httpx2.post(url, content=b"[]"))
+        baseline = bench.record(lambda: httpx2.post(url, json={"model": "m", "messages": ASK}, timeout=60).json())
+        result = bench.replay(bench.state(baseline), lambda: httpx2.post(url, content=b"[]", timeout=60))
         assert len(server.requests) == 1
     assert "cannot be read" in str(result.error) or "can be read" in str(result.error)
 
@@ -321,6 +322,7 @@ def ask_all(url: str) -> None:
     httpx.post(
         f"{url}/v1beta/models/m:generateContent?x=1",
         json={"systemInstruction": old, "contents": contents, "generationConfig": generation},
+        timeout=60,
     )
 
 
@@ -368,7 +370,7 @@ def test_sub_agents_and_tools_keep_their_system_prompt(bench: Any) -> None:
         assert active is not None
         for step in (active.agent_call("helper"), active.tool_call("research", arguments={})):
             with step.inside():
-                httpx2.post(f"{url}/v1/messages", json={"model": "m", "system": "Mine.", "messages": ASK})
+                httpx2.post(f"{url}/v1/messages", json={"model": "m", "system": "Mine.", "messages": ASK}, timeout=60)
             step.returned(None)
 
     with ModelServer([Reply("x")]) as server:

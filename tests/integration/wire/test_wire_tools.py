@@ -116,7 +116,7 @@ def gemini(server: ModelServer) -> str:
         "tools": [{"functionDeclarations": [{"name": "weather", "parameters": SCHEMA}]}],
         "generationConfig": {"maxOutputTokens": 50},
     }
-    answer = httpx.post(f"{server.url}/v1beta/models/m:generateContent", json=body).json()
+    answer = httpx.post(f"{server.url}/v1beta/models/m:generateContent", json=body, timeout=60).json()
     return answer["candidates"][0]["content"]["parts"][0]["text"]
 
 
@@ -194,9 +194,9 @@ def test_other_requests_to_models_are_spans_and_the_rest_is_nothing(bench: Any) 
             await client.messages.count_tokens(model="m", messages=USER)
 
     def agent(server: ModelServer) -> None:
-        httpx2.get(f"{server.openai_url}/models")
-        httpx2.post(f"{server.url}/orders", json={"input": "x"})
-        httpx2.post(f"{server.openai_url}/embeddings", json={"input": "x"})
+        httpx2.get(f"{server.openai_url}/models", timeout=60)
+        httpx2.post(f"{server.url}/orders", json={"input": "x"}, timeout=60)
+        httpx2.post(f"{server.openai_url}/embeddings", json={"input": "x"}, timeout=60)
         asyncio.run(count(server))
 
     with ModelServer([REPLY]) as server:
@@ -225,7 +225,7 @@ def test_inside_a_model_seam_and_for_our_own_traffic_the_wire_is_silent(bench: A
 
 def test_a_request_that_cannot_be_read_still_goes_out(bench: Any) -> None:
     def agent(server: ModelServer) -> int:
-        return httpx2.post(f"{server.url}/v1/messages", content=b"[1, 2]").status_code
+        return httpx2.post(f"{server.url}/v1/messages", content=b"[1, 2]", timeout=60).status_code
 
     with ModelServer(lambda step, body: Reply("x")) as server:
         url = server.url

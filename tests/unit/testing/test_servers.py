@@ -95,8 +95,8 @@ def test_tokens_can_be_counted_and_do_not_use_a_step(server: ModelServer) -> Non
 
 def test_gemini_answers_plain_and_streamed(server: ModelServer) -> None:
     asked = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
-    plain = httpx2.post(f"{server.url}/v1beta/models/g:generateContent", json=asked).json()
-    streamed = httpx2.post(f"{server.url}/v1beta/models/g:streamGenerateContent?alt=sse", json=asked)
+    plain = httpx2.post(f"{server.url}/v1beta/models/g:generateContent", json=asked, timeout=60).json()
+    streamed = httpx2.post(f"{server.url}/v1beta/models/g:streamGenerateContent?alt=sse", json=asked, timeout=60)
     assert plain["candidates"][0]["content"]["parts"][1]["functionCall"]["args"] == {"city": "Oslo"}
     assert "It rains." in streamed.text
     assert streamed.headers["content-type"] == "text/event-stream"
@@ -144,7 +144,7 @@ def test_a_held_stream_waits_and_events_before_are_already_there() -> None:
 
 
 def test_get_and_head_are_404(server: ModelServer) -> None:
-    assert httpx2.get(f"{server.url}/v1/models").status_code == 404
+    assert httpx2.get(f"{server.url}/v1/models", timeout=60).status_code == 404
     assert httpx2.head(server.url).status_code == 404
     assert [r.method for r in server.requests] == ["GET", "HEAD"]
 
