@@ -54,6 +54,7 @@ def _report_text(data: dict[str, Any]) -> list[Block]:
     run = data["run"]
     head: list[tuple[str, object]] = [("suite", run["suite"]), ("model", run["model"]), ("run", run["id"])]
     head += [("trials", f"{run['trials']}, {run['errors']} errors"), ("cost", _usd(run["cost_usd"]))]
+    head.append(("target", data["target"] and data["target"]["line"]))
     head.append(("note", "\n".join(data["notes"]) or None))
     text: list[Block] = [Fields(head), _rate_table("dimension", data["dimensions"])]
     text.append(_rate_table("intent", {row["intent"]: row["selection"] for row in data["intents"]}))

@@ -217,3 +217,29 @@ def test_a_form_that_is_not_known_names_those_that_are() -> None:
     with pytest.raises(UsageError) as caught:
         rendered({}, ".csv")
     assert ".html" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(("cases", "met"), [(400, True), (40, False)])
+def test_the_target_of_a_suite_is_met_or_says_how_many_cases_are_missing(cases: int, met: bool) -> None:
+    run = simulated_run([0.9] * cases, seed="t", target={"margin": 0.05, "power": 0.8})
+    report = report_json(run)
+    assert report["target"]["met"] is met
+    assert (f"{report['target']['needed'] - 40} more cases" in report["target"]["line"]) is not met
+    for form in (".html", ".md"):
+        assert ("target met" if met else "target not met") in rendered(report, form)
+    # 0.9 * 0.1 * 2 / 3 = 0.06 is the variance of a change, so about 149 cases are needed
+    assert 100 <= report["target"]["needed"] <= 200
+
+
+def test_a_suite_without_a_target_or_with_one_run_has_no_answer() -> None:
+    assert report_json(a_run([a_case("a", [True])]))["target"] is None
+    once = report_json(a_run([a_case("a", [True])], target={"margin": 0.05}))["target"]
+    assert (once["met"], once["needed"]) == (False, None)
+
+
+def test_the_age_of_cases_is_told_as_of_the_run() -> None:
+    days = ["2026-03-01T00:00:00Z", "2026-01-01T00:00:00Z", "2025-01-01T00:00:00+00:00", "nonsense", None]
+    cases = [replace(a_case(str(i), [True]), captured_at=day) for i, day in enumerate(days)]
+    found = report_json(a_run(cases, created_at="2026-03-11T00:00:00Z"))["freshness"]
+    assert (found["cases"], found["median_days"], found["older"]) == (3, 69.0, pytest.approx(1 / 3))
+    assert report_json(a_run(cases))["freshness"] is None

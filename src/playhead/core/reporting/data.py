@@ -8,6 +8,7 @@ from playhead.core.case_runs import MEASURES, Measure, class_of, counted, result
 from playhead.core.gate import GateReport
 from playhead.core.gate_json import gate_json, plain_json
 from playhead.core.gate_parts import recovery_rate
+from playhead.core.reporting.condition import freshness, target_line
 from playhead.core.run_summary import CaseResult, RecoveryResult, RunSummary
 from playhead.core.stats import clustered_rate, paired_rates, pass_k, recovery
 
@@ -42,6 +43,8 @@ def report_json(
         "recovery": _recovery(failures),
         "labels": None if run.labels is None else plain_json(run.labels),
         "label_findings": [{"case": case.id, "finding": text} for case in named for text in case.findings],
+        "target": target_line(run),
+        "freshness": freshness(run),
         "unscored": sum(case.status == "active" and not case.active for case in run.cases),
         "retired": [case.id for case in run.cases if case.status == "retired"],
         "held_back": _held_back(run),

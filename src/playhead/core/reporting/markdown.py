@@ -36,6 +36,8 @@ def markdown(report: Mapping[str, Any]) -> str:
     ]
     if run["scripted"]:
         lines += ["", "Made with a scripted model: this measures the harness, not a model."]
+    if report["target"]:
+        lines += ["", code(report["target"]["line"])]
     if gate:
         lines += ["", *_criteria(gate), *_zero(gate), *_worst(gate["worst"])]
         lines += [f"- note: {code(text)}" for text in gate["warnings"]]

@@ -191,6 +191,12 @@ def _quality(report: Mapping[str, Any]) -> list[str]:
         ]
     if held:
         rows += [["held-back cases", held["cases"]], ["times they were read since the last refresh", held["accesses"]]]
+    if report["freshness"]:
+        young = report["freshness"]
+        rows.append([f"cases older than {young['older_than_days']} days", _percent(young["older"])])
+        rows.append(["median age of a case, days", f"{young['median_days']:.0f}"])
+    if report["target"]:
+        rows.append(["target", report["target"]["line"]])
     findings = [f"{row['case']}: {row['finding']}" for row in report["label_findings"]]
     return ["<h2>Labels</h2>", _table(["", ""], rows), _list(findings) if findings else ""]
 
