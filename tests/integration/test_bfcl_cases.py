@@ -1,6 +1,7 @@
 """Cases from the Berkeley leaderboard: counted, checked, and scored with agents whose behaviour is known."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +11,12 @@ import pytest
 
 from playhead.core.labels import CallLabel, check_label, options_of, recorded_label
 from playhead.core.matchers import first_variant
+from playhead.core.protocol import parts
 from playhead.core.scoring import Answer, Attempt, Emitted, Score, score
 from playhead.core.suite import Case, schemas
 from playhead.core.suite_contents import Contents, counted
+from playhead.core.tool_names import mapped, renamed
+from playhead.core.trial_drive import ModelAsk, answer_of
 from playhead.importers.bfcl import read
 
 CATEGORIES = ("simple_python", "multiple", "parallel", "irrelevance")
@@ -46,6 +50,25 @@ def test_t11_tools_of_one_name_keep_their_schemas(bfcl: Contents) -> None:
     assert (len(names), sum("." in name for name in names)) == (444, 224)
     assert {"solve.quadratic_equation", "solve_quadratic_equation"} <= names
     assert {tool.parameters["type"] for tool in bfcl.tools.values()} == {"object"}
+
+
+def test_t11_a_provider_that_refuses_dots_sees_other_names_and_scores_come_back(bfcl: Contents) -> None:
+    allowed = re.compile(r"[A-Za-z0-9_-]{1,64}")
+    changed = 0
+    for case in bfcl.cases:
+        answer = perfect(case, bfcl)
+        said = parts.message(
+            "assistant", [parts.call(c.tool, c.arguments, f"x{n}") for n, c in enumerate(answer.calls)]
+        )
+        ask, back = mapped(ModelAsk(messages=[said], tools=tuple(bfcl.tools[name] for name in case.tools)))
+        names = [tool.name for tool in ask.tools]
+        assert all(allowed.fullmatch(name) for name in names)
+        assert len(set(names)) == len(names)
+        changed += bool(back)
+        assert renamed(ask.messages[0], back) == said
+        assert answer_of(renamed(ask.messages[0], back)).calls == answer_of(said).calls
+    assert changed > 100
+    assert counted(bfcl)["mapped_names"] == 224
 
 
 def test_t12_the_label_check_finds_what_contradicts_the_schemas(bfcl: Contents) -> None:
