@@ -183,11 +183,30 @@ def _execute(
         raise UsageError(
             f"the price of {run.model!r} is not known, so --max-cost cannot stop the run", hint="--max-minutes can"
         )
-    context.note(f"{run.model}: run {run.id}, {_said(told)}")
+    run = replace(run, notes=(*run.notes, *_without_strict(contents, cases, access, run)))
+    for text in (f"{run.model}: run {run.id}, {_said(told)}", *run.notes):
+        context.note(text)
     teller = Teller(context, run.model)
     ended = execute(store, contents, run, cases, access, limits=limits, tell=teller)
     teller.end()
     return ended
+
+
+def _without_strict(
+    contents: "Contents", cases: "Sequence[Case]", access: "Access", run: "SuiteRun"
+) -> tuple[str, ...]:
+    """How many cases are sent without strict schemas, and what prevents it most often."""
+    from collections import Counter
+
+    if run.strict == "off" or any(note.startswith("strict mode") for note in run.notes):
+        return ()
+    uses = [access.strict([contents.tools[name] for name in case.tools]) for case in cases]
+    reasons = Counter(reason for use in uses for reason in use.reasons)
+    without = sum(not use.on for use in uses)
+    if not reasons or not without:
+        return ()
+    told = "; ".join(reason for reason, _ in reasons.most_common(3))
+    return (f"strict mode is off for {without} of {len(cases)} cases: {told}",)
 
 
 def _replayed(

@@ -194,6 +194,7 @@ class _Running:
     clock: Clock
     sleep: Sleep
     tell: Callable[[Progress], None]
+    judge: "Callable[[Trace, Case, int], JSON] | None" = None
     progress: Progress = field(default_factory=Progress)
     stopped_by: str | None = None
     unreachable: str | None = None
@@ -261,7 +262,7 @@ class _Running:
         except StopIteration as end:
             trace: Trace = end.value
             done = replace(base, steps=tuple(steps), final=trace.final, ended=trace.ended, strict=strict)
-            done = replace(done, extra=self._extra(trace, case))
+            done = replace(done, extra=self._extra(trace, case, base.n))
             return replace(done, error=trace.stopped, retries=self.progress.retries - retries), requests
         except TrialFailedError as error:
             failed = replace(base, steps=tuple(steps), ended="refused", failure=str(error)[:1000], strict=strict)
@@ -271,8 +272,10 @@ class _Running:
                 self.unreachable = str(error)
             return replace(base, steps=tuple(steps), status="error", error=str(error)[:1000]), requests
 
-    def _extra(self, trace: Trace, case: Case) -> JSON:
+    def _extra(self, trace: Trace, case: Case, n: int) -> JSON:
         """What the trial's own calls came to; none of it where they were only asked for and never answered."""
+        if self.judge is not None:
+            return self.judge(trace, case, n)
         calls = [node for node in trace.nodes if node.call is not None]
         flags = conduct_flags(
             calls, self.contents.suite.effects, repeat_ok=case.repeat_ok, endless=trace.ended == "turns"
@@ -337,16 +340,18 @@ def execute(
     clock: Clock = SYSTEM_CLOCK,
     sleep: Sleep = asyncio.sleep,
     drive: Callable[[Case], Drive] | None = None,
+    judge: "Callable[[Trace, Case, int], JSON] | None" = None,
 ) -> SuiteRun:
     """Makes the trials of a run that are not done, and stores each; gives the run as it ended.
 
     Args:
         drive: the driver of a case, where it is not the one that the run names.
+        judge: what is kept with a trial beside its scores, of how it went.
     """
     store.suites.save_run(run)
     running = _Running(
         store, contents, run, access, limits or Limits(), {case.id: case for case in cases},
-        drive or drivers(run, contents), clock, sleep, tell,
+        drive or drivers(run, contents), clock, sleep, tell, judge=judge,
     )  # fmt: skip
     done = False
     try:

@@ -1,0 +1,309 @@
+"""``playhead inject``."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from playhead.cli.context import Context, Ctx
+from playhead.cli.output import Block, Fields, Result, Table
+from playhead.cli.suite_runs import Teller, access_for, cases_of, export_summary, models_of, new_run_of
+from playhead.cli.suites import home_of
+from playhead.errors import UsageError
+
+if TYPE_CHECKING:
+    from playhead.core.inject_plan import Variant
+    from playhead.core.run_summary import RecoveryResult
+    from playhead.core.suite import Case
+    from playhead.core.suite_contents import Contents
+    from playhead.core.trials import SuiteRun
+    from playhead.engine.suite_run import Limits
+
+Kind = Literal["validation_error", "not_found", "rate_limit", "timeout", "partial", "empty", "malformed"]
+_COLUMNS = ("kind", "tool", "recovered", "rate", "interval", "classes", "doubles")
+
+
+def inject(
+    suite: str | None = None,
+    /,
+    *,
+    context: Ctx,
+    model: tuple[str, ...] = (),
+    kind: tuple[Kind, ...] = (),
+    messages: tuple[Literal["prescriptive", "plain", "production"], ...] = ("prescriptive",),
+    per_tool: int | None = None,
+    runs: int = 1,
+    add_exit: bool = False,
+    case: tuple[str, ...] = (),
+    intent: tuple[str, ...] = (),
+    limit: int | None = None,
+    base_url: str | None = None,
+    key_env: str | None = None,
+    seed: int = 0,
+    concurrency: int = 8,
+    per_minute: float | None = None,
+    max_cost: float | None = None,
+    max_minutes: float | None = None,
+    plan: bool = False,
+    resume: str | None = None,
+    export: str | None = None,
+) -> Result:
+    """Inject failures into the recorded calls of a suite's cases, and see how a model recovers.
+
+    The model goes on from each case by itself; its calls are answered by the recording, but for the one that fails. No
+    recording is changed and no live tool is reached. Exit code 3 when more than 2 % of the trials ended in an
+    infrastructure error.
+
+    Args:
+        suite: Name of a suite, or its folder.
+        model: Model to try, as provider:name, or its bare name with --base-url; scripted:NAME a model of
+            playhead.testing.
+        kind: Only failures of this kind; may be given several times.
+        messages: Form of the error texts; given twice, each failure is run in both and the difference is reported.
+        per_tool: At most so many failures of each tool and kind.
+        runs: Trials of each failure.
+        add_exit: Offer the tool report_failure beside those of the case.
+        case: Only this case; may be given several times.
+        intent: Only cases of this intent; may be given several times.
+        limit: At most so many cases.
+        base_url: Address of an OpenAI-compatible gateway.
+        key_env: Environment variable with its key.
+        seed: Base of the trials' seeds, and of what --per-tool draws.
+        concurrency: Trials at a time.
+        per_minute: Requests a minute, at most.
+        max_cost: Stop when so many USD are spent.
+        max_minutes: Stop after so many minutes.
+        plan: Only list the failures that would be injected.
+        resume: Go on with this run (id, or last); its own settings hold.
+        export: Write the run summary to this file, for playhead gate --recovery.
+    """
+    from playhead.core.inject_plan import KINDS
+    from playhead.engine.suite_run import Limits
+
+    limits = Limits(concurrency=max(1, concurrency), per_minute=per_minute, max_cost=max_cost, max_minutes=max_minutes)
+    if resume is not None:
+        return _resumed(context, suite, resume, limits, export)
+    if suite is None:
+        raise UsageError("no suite was named", hint="playhead inject SUITE --model PROVIDER:NAME")
+    settings: dict[str, Any] = {
+        "kinds": list(kind or KINDS), "messages": list(dict.fromkeys(messages)), "per_tool": per_tool,
+        "add_exit": add_exit, "seed": seed,
+    }  # fmt: skip
+    contents = home_of(context, suite).contents()
+    cases = cases_of(contents, slice="tune", case=case, intent=intent, limit=limit, unlabelled=True)
+    found = _variants(cases, contents, settings)
+    if plan:
+        return _planned(found)
+    names = models_of(model, None)
+    if len(names) > 1:
+        raise UsageError("one model at a time", hint="playhead inject once for each")
+    config = {
+        "inject": settings, "suite": suite, "base_url": base_url, "key_env": key_env,
+        "cases": [one.id for one in cases],
+    }  # fmt: skip
+    from playhead.engine.suite_inject import variant_cases
+
+    made = new_run_of(
+        contents, variant_cases(cases, found), names[0], runs=runs, seed=seed, driver="loop", config=config
+    )
+    return _run(context, contents, cases, made, limits, export)
+
+
+def _resumed(context: Context, suite: str | None, resume: str, limits: "Limits", export: str | None) -> Result:
+    from dataclasses import replace
+
+    suites = context.store.suites
+    run = suites.run(suites.resolve_run(resume))
+    if "inject" not in run.config:
+        raise UsageError(f"run {run.id} is no run of injected failures", hint="playhead suite run --resume")
+    contents = home_of(context, suite or str(run.config["suite"])).contents()
+    names: Any = run.config["cases"]
+    cases = cases_of(contents, slice="tune", case=tuple(names), intent=(), limit=None, unlabelled=True)
+    going = replace(run, status="running", stopped_by=None, ended_at=None)
+    return _run(context, contents, cases, going, limits, export)
+
+
+def _variants(cases: "Sequence[Case]", contents: "Contents", settings: Mapping[str, Any]) -> "list[Variant]":
+    from playhead.core.inject_plan import variants
+
+    found = variants(
+        cases, contents.tools, kinds=settings["kinds"], per_tool=settings["per_tool"], seed=settings["seed"],
+        messages=settings["messages"],
+    )  # fmt: skip
+    if not found:
+        raise UsageError("no failure applies to the recorded calls of these cases", hint="playhead suite show")
+    return found
+
+
+def _planned(found: "Sequence[Variant]") -> Result:
+    counts = Counter((one.config.kind, one.tool) for one in found)
+    rows = [{"kind": kind, "tool": tool, "failures": n} for (kind, tool), n in sorted(counts.items())]
+    data = [
+        {"variant": one.id, "case": one.case, "tool": one.tool, "nth": one.nth, "kind": one.config.kind,
+         "message": one.config.message} for one in found
+    ]  # fmt: skip
+    return Result(data=data, items=True, text=[f"{len(found)} failures", Table(("kind", "tool", "failures"), rows)])
+
+
+def _run(
+    context: Context, contents: "Contents", cases: "Sequence[Case]", run: "SuiteRun", limits: "Limits",
+    export: str | None,
+) -> Result:  # fmt: skip
+    from playhead.core.trials import ERROR_LIMIT
+    from playhead.engine.suite_inject import inject, variant_cases
+    from playhead.engine.suite_run import todo
+    from playhead.engine.suite_summary import run_summary
+
+    settings: Any = run.config["inject"]
+    found = _variants(cases, contents, settings)
+    made = variant_cases(cases, found)
+    store = context.make_store()
+    context.note(f"{run.model}: run {run.id}, {len(found)} failures, {len(todo(store, run))} trials to make")
+    teller = Teller(context, run.model)
+    done = inject(
+        store, contents, run, made, found, access_for(context, run, made), add_exit=settings["add_exit"],
+        limits=limits, tell=teller,
+    )  # fmt: skip
+    teller.end()
+    summary = run_summary(store, done.id, contents=contents)
+    if export is not None:
+        export_summary(summary, export)
+    trials = store.suites.trials(done.id)
+    errors = sum(trial.status == "error" for trial in trials)
+    told = report(summary.recovery)
+    told |= {
+        "run": done.id,
+        "model": done.model,
+        "status": done.status,
+        "stopped_by": done.stopped_by,
+        "failures": len(found),
+        "trials": len(trials),
+        "errors": errors,
+        "first_error": next((trial.error for trial in trials if trial.status == "error"), None),
+        "not_reached": len(trials) - errors - len(summary.recovery),
+    }
+    code = 3 if trials and errors / len(trials) > ERROR_LIMIT else 0
+    return Result(data=told, text=_text(told), exit_code=code)
+
+
+def report(results: "Sequence[RecoveryResult]") -> dict[str, Any]:
+    """Recovery of injected failures: in all, by kind and tool, and what the form of the text was worth."""
+    from playhead.core.gate_parts import recovery_rate
+
+    groups: dict[tuple[str, str], list[RecoveryResult]] = {}
+    for one in results:
+        groups.setdefault((one.kind, one.tool), []).append(one)
+    rate = recovery_rate(results)
+    return {
+        "recovered": sum(one.recovered for one in results),
+        "injected": len(results),
+        "rate": None if rate is None else rate.rate,
+        "interval": None if rate is None else list(rate.interval),
+        "groups": [_group(kind, tool, found) for (kind, tool), found in sorted(groups.items())],
+        "next_actions": dict(Counter(one.next_action for one in results)),
+        "messages": _messages(results),
+        "checklist": checklist(results),
+    }
+
+
+def _group(kind: str, tool: str, found: "Sequence[RecoveryResult]") -> dict[str, Any]:
+    from playhead.core.stats import rate_interval
+
+    good, n = sum(one.recovered for one in found), len(found)
+    return {
+        "kind": kind, "tool": tool, "recovered": good, "injected": n, "rate": good / n,
+        "interval": list(rate_interval(good, n)), "classes": dict(Counter(one.outcome for one in found)),
+        "doubles": dict(Counter(one.double for one in found if one.double is not None)),
+    }  # fmt: skip
+
+
+def _messages(results: "Sequence[RecoveryResult]") -> dict[str, Any] | None:
+    """What a prescriptive text is worth against a plain one: paired by failure."""
+    from playhead.core.stats import paired_rates
+
+    sides: dict[str, dict[tuple[str, str, str, int], bool]] = {"plain": {}, "prescriptive": {}}
+    for one in results:
+        if one.message in sides:
+            sides[one.message][one.case, one.kind, one.tool, one.run] = one.recovered
+    shared = [place for place in sides["prescriptive"] if place in sides["plain"]]
+    if not shared:
+        return None
+    before, after = ([(int(sides[form][place]), 1) for place in shared] for form in ("plain", "prescriptive"))
+    found = paired_rates(before, after)
+    return {"pairs": len(shared), "difference": found.diff, "interval": list(found.t_interval), "p_rise": found.p_rise}
+
+
+_CHECKS = (
+    ("corrected after a validation error", ("validation_error",)),
+    ("grounded or asks after not found", ("not_found",)),
+    ("waits or says so after a rate limit", ("rate_limit",)),
+    ("at most one retry after a timeout", ("timeout",)),
+    ("reports or retries only what failed after a partial success", ("partial",)),
+    ("empty, malformed and out-of-range results are caught", ("empty", "malformed")),
+)
+
+
+def checklist(results: "Sequence[RecoveryResult]") -> list[dict[str, Any]]:
+    """Per tool, what of the recovery checklist holds: yes, no, or untested."""
+    rows: list[dict[str, Any]] = []
+    for tool in sorted({one.tool for one in results}):
+        mine = [one for one in results if one.tool == tool]
+        for text, kinds in _CHECKS:
+            tried = [one for one in mine if one.kind in kinds]
+            bad = [one for one in tried if not one.recovered]
+            rows.append(_check(tool, text, tried, [f"{one.case}: {one.outcome}" for one in bad]))
+        rows.append(_check(tool, "bounded steps", mine, [one.case for one in mine if one.outcome == "loop"]))
+        unknown = [one for one in mine if one.kind in ("timeout", "malformed", "partial")]
+        doubled = [one.case for one in unknown if one.double == "standing"]
+        rows.append(_check(tool, "no repeat of a write whose outcome is unknown", unknown, doubled))
+    return rows
+
+
+def _check(tool: str, text: str, tried: Sequence[Any], bad: Sequence[str]) -> dict[str, Any]:
+    answer = "untested" if not tried else "no" if bad else "yes"
+    return {"tool": tool, "check": text, "answer": answer, "evidence": list(bad)[:5], "tried": len(tried)}
+
+
+def _text(told: Mapping[str, Any]) -> list[Block]:
+    blocks: list[Block] = [
+        Fields(
+            [
+                ("run", told["run"]),
+                ("model", told["model"]),
+                ("status", told["status"]),
+                ("stopped by", told["stopped_by"]),
+                ("recovered", f"{told['recovered']} of {told['injected']}"),
+                ("rate", None if told["rate"] is None else f"{told['rate']:.1%} ({_percent(told['interval'])})"),
+                ("failure never came up", told["not_reached"] or None),
+                ("errors", f"{told['errors']}: {told['first_error']}" if told["errors"] else None),
+            ]
+        )
+    ]
+    rows = [
+        {
+            "kind": group["kind"],
+            "tool": group["tool"],
+            "recovered": f"{group['recovered']}/{group['injected']}",
+            "rate": f"{group['rate']:.0%}",
+            "interval": _percent(group["interval"]),
+            "classes": ", ".join(f"{n} {name}" for name, n in group["classes"].items()),
+            "doubles": ", ".join(f"{n} {name}" for name, n in group["doubles"].items()) or None,
+        }
+        for group in told["groups"]
+    ]
+    if rows:
+        blocks.append(Table(_COLUMNS, rows))
+    if told["messages"] is not None:
+        worth = told["messages"]
+        blocks.append(
+            f"prescriptive against plain texts: {worth['difference']:+.1%} ({_percent(worth['interval'])}) "
+            f"over {worth['pairs']} pairs"
+        )
+    if told["checklist"]:
+        blocks.append(Table(("tool", "check", "answer", "evidence"), [
+            {**row, "evidence": "; ".join(row["evidence"]) or None} for row in told["checklist"]
+        ]))  # fmt: skip
+    return blocks
+
+
+def _percent(interval: Sequence[float]) -> str:
+    return f"{interval[0]:.1%} to {interval[1]:.1%}"

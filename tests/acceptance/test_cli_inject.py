@@ -1,0 +1,151 @@
+"""Injected failures from the command line: what is planned, how known models recover, what stays as it is."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from playhead.cli.run import run
+from playhead.core.run_summary import from_text
+from playhead.store.ports import SessionQuery
+from playhead.store.sqlite import SqliteStore
+
+TOOLS = [
+    {"name": "get_order", "description": "One order by its number",
+     "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}},
+    {"name": "refund", "description": "Refund one order",
+     "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}, "items": {"type": "array"}},
+                    "required": ["order_id", "items"]}},
+]  # fmt: skip
+CASE = {
+    "id": "refund-1", "tools": ["get_order", "refund"],
+    "history": [{"role": "user", "content": "Refund A1 and B2 of order 4821"}],
+    "recorded": [
+        {"calls": [{"id": "c1", "tool": "get_order", "arguments": {"order_id": "4821"}}],
+         "outcomes": {"c1": {"kind": "value", "value": {"amount": "129.00"}}}},
+        {"calls": [{"id": "c2", "tool": "refund", "arguments": {"order_id": "4821", "items": ["A1", "B2"]}}],
+         "outcomes": {"c2": {"kind": "value", "value": {"refund_id": "R-77"}}}},
+    ],
+    "answer": "Refund R-77 of $129.00 is on its way.",
+    "facts": [{"name": "refund", "as": "id", "value": "R-77"}, {"name": "amount", "as": "money", "value": "129.00"}],
+}  # fmt: skip
+
+
+class Playhead:
+    """The command line in a project of its own."""
+
+    def __init__(self, capture: pytest.CaptureFixture[str]) -> None:
+        self.capture = capture
+        self.code, self.err = 0, ""
+
+    def __call__(self, *words: str) -> Any:
+        self.capture.readouterr()
+        self.code = run([*words, "--output", "json"])
+        out, self.err = self.capture.readouterr()
+        return json.loads(out) if out else json.loads(self.err.splitlines()[-1])["error"]
+
+
+@pytest.fixture
+def playhead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Playhead:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("PLAYHEAD_")]:
+        monkeypatch.delenv(name)
+    made = Playhead(capsys)
+    made("init")
+    folder = tmp_path / "suite"
+    folder.mkdir()
+    effects = {"get_order": {"class": "read"}, "refund": {"class": "write", "financial": True}}
+    (folder / "suite.json").write_text(
+        json.dumps({"format": "playhead.suite/1", "name": "refunds", "effects": effects})
+    )
+    (folder / "tools.json").write_text(json.dumps({tool["name"]: tool for tool in TOOLS}))
+    (folder / "cases.jsonl").write_text(json.dumps(CASE) + "\n")
+    return made
+
+
+def test_the_plan_lists_what_applies_to_each_recorded_call(playhead: Playhead):
+    found = playhead("inject", "suite", "--plan")["items"]
+    kinds = {(one["tool"], one["kind"]) for one in found}
+    everywhere = {"validation_error", "not_found", "rate_limit", "timeout", "empty", "malformed"}
+    assert kinds == {(t, k) for t in ("get_order", "refund") for k in everywhere} | {("refund", "partial")}
+    pairs = playhead("inject", "suite", "--plan", "--messages", "prescriptive", "--messages", "plain")["items"]
+    assert len(pairs) - len(found) == 7  # a timeout, an empty and a malformed result have no text to word otherwise
+    one = playhead("inject", "suite", "--plan", "--kind", "timeout", "--per-tool", "1")["items"]
+    assert sorted(v["tool"] for v in one) == ["get_order", "refund"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "rate", "flags"),
+    [("tell", 1.0, set[str]()), ("pretend", 0.0, set[str]()), ("repeat", None, {"loop", "double_side_effect"})],
+)
+def test_models_of_known_behaviour(playhead: Playhead, agent: str, rate: float | None, flags: set[str]):
+    told = playhead("inject", "suite", "--model", f"scripted:{agent}", "--export", "run.json")
+    assert (playhead.code, told["injected"], told["not_reached"], told["errors"]) == (0, 13, 0, 0)
+    if rate is not None:
+        assert told["rate"] == rate
+    summary = from_text(Path("run.json").read_text())
+    assert len(summary.recovery) == 13
+    assert {flag for one in summary.recovery for flag in one.flags} == flags
+    answers = {row["check"]: row["answer"] for row in told["checklist"] if row["tool"] == "refund"}
+    assert answers["no repeat of a write whose outcome is unknown"] == ("no" if agent == "repeat" else "yes")
+
+
+def test_texts_are_compared_in_pairs(playhead: Playhead):
+    told = playhead("inject", "suite", "--model", "scripted:fix", "--kind", "validation_error", "--messages",
+                    "prescriptive", "--messages", "plain")  # fmt: skip
+    assert told["messages"]["pairs"] == 2
+    assert told["messages"]["difference"] > 0  # what to use instead stands in the prescriptive text only
+
+
+def test_a_structured_exit_is_offered_and_scored(playhead: Playhead):
+    without = playhead("inject", "suite", "--model", "scripted:quit", "--kind", "timeout")
+    offered = playhead("inject", "suite", "--model", "scripted:quit", "--kind", "timeout", "--add-exit")
+    assert [group["classes"] for group in offered["groups"]] == [{"give_up_tool": 1}, {"give_up_tool": 1}]
+    assert [group["classes"] for group in without["groups"]] != [group["classes"] for group in offered["groups"]]
+
+
+def test_a_run_goes_on_and_repeats_nothing(playhead: Playhead):
+    first = playhead("inject", "suite", "--model", "scripted:tell")
+    again = playhead("inject", "--resume", first["run"])
+    assert (again["run"], again["trials"], again["recovered"]) == (first["run"], 13, 13)
+    assert ", 0 trials to make" in playhead.err
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ((), "no suite"),
+        (("suite",), "no model"),
+        (("suite", "--model", "scripted:nobody"), "nobody"),
+        (("suite", "--model", "a:b", "--model", "c:d"), "one model"),
+        (("nothing", "--plan"), "nothing"),
+        (("suite", "--plan", "--case", "missing"), "missing"),
+    ],
+)
+def test_bad_input_is_named(playhead: Playhead, words: tuple[str, ...], part: str):
+    told = playhead("inject", *words)
+    assert playhead.code == 2
+    assert part in told["message"]
+
+
+def test_t22_no_recording_is_changed_and_two_runs_are_one(playhead: Playhead, shared_data: Path):
+    data = shared_data / "tau-bench"
+    playhead("import", str(data / "gpt-4o-airline.json"))
+
+    def exported() -> bytes:
+        store = SqliteStore(Path(".playhead/store.db"), create=False)
+        try:
+            ids = [s.id for s in store.sessions.find(SessionQuery(oldest_first=True), limit=10).items]
+        finally:
+            store.close()
+        assert run(["session", "export", *ids, "--to", "sessions.jsonl", "--output", "json"]) == 0
+        return Path("sessions.jsonl").read_bytes().partition(b"\n")[2]  # the first line says when it was written
+
+    before = exported()
+    playhead("suite", "build", "--name", "air", "--tools", str(data / "tools-airline.json"), "--limit", "10")
+    runs = [playhead("inject", "air", "--model", "scripted:repeat", "--per-tool", "1") for _ in range(2)]
+    assert runs[0]["injected"] > 30
+    assert {k: v for k, v in runs[0].items() if k != "run"} == {k: v for k, v in runs[1].items() if k != "run"}
+    assert exported() == before
