@@ -56,6 +56,7 @@ class Delivery:
         self._store = store
         self._spool = Spool(folder, label, name)
         self._count = count
+        self._lost = False  # since the last flush something was stored nowhere
         self._retry_at = 0.0
         self._pause = _RETRY_FIRST
         self._recovered = store.url.startswith("memory:")
@@ -73,7 +74,8 @@ class Delivery:
             if isinstance(what, Operation):
                 self._perform(number, what, self._store_or_keep)
             else:
-                what.stored = self._send(now=True)
+                what.stored = self._send(now=True) and not self._lost
+                self._lost = False
                 what.done.set()
         if not ready and self.spooled:
             self._send(now=False)
@@ -153,6 +155,7 @@ class Delivery:
         try:
             self._spool.keep(number, record)
         except OSError as error:
+            self._lost = True
             self._count("lost", error)
 
     def _send(self, *, now: bool) -> bool:
