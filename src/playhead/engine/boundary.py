@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from playhead.core.canonical import to_stored
-from playhead.core.values import JSON, Origin, SessionStatus
+from playhead.core.values import JSON, NodeKind, Origin, SessionStatus
 from playhead.engine.active import ActiveSession, OpenTurn
 from playhead.engine.context import current, register, session_begins, unregister
 from playhead.engine.frames import FRAME, leave
@@ -24,6 +24,7 @@ from playhead.errors import ReplayStop
 
 log = logging.getLogger("playhead")
 _warned: set[str] = set()
+_unseen: set[str] = set()
 _GONE = (GeneratorExit, KeyboardInterrupt, asyncio.CancelledError)
 
 
@@ -44,6 +45,7 @@ class SessionScope:
         self.active: ActiveSession | None = None
         self.output: Any = None
         self.messages: Sequence[Any] = ()
+        self.asks_models = False  # set by adapters whose runs always ask a model: one that is not seen is warned of
         self.root = False
         self._inputs = snapshot if snapshot is not None else freeze(inputs)
         self._recorder = recorder
@@ -52,6 +54,7 @@ class SessionScope:
         self._step: AgentStep | None = None
         self._turn_starts: int | None = None
         self._token: Token[Any] | None = None
+        self._models_before = 0
         self._options: dict[str, Any] = {
             "name": name, "version": version, "origin": origin, "tags": tags, "metadata": metadata,
             "not_replayable": not_replayable,
@@ -68,6 +71,8 @@ class SessionScope:
             if state is not None:
                 raise state.stop(_wrapped(error)) from error
             _warn_once(self.agent, error)
+        if self.active is not None:
+            self._models_before = self.active.calls_seen[NodeKind.MODEL_CALL]
         return self.active
 
     def _open(self, state: ReplayState | None) -> None:
@@ -173,6 +178,8 @@ class SessionScope:
             _leave_latched(latch, self.root, error)
 
     def _close(self, active: ActiveSession, error: BaseException | None, latch: ReplayStop | None) -> None:
+        if self.asks_models and error is None and latch is None:
+            self._warn_of_unseen_models(active)
         if self.messages:
             active.runs.append(self.messages[-1])
         if self._step is not None:
@@ -191,6 +198,16 @@ class SessionScope:
                 unregister(active)
             if active.replay is not None and active.replay.on_end is not None:
                 active.replay.on_end(active)
+
+    def _warn_of_unseen_models(self, active: ActiveSession) -> None:
+        """A run that came to its end without a model call: a hook of its adapter is out of order."""
+        if active.calls_seen[NodeKind.MODEL_CALL] == self._models_before and self.agent not in _unseen:
+            _unseen.add(self.agent)
+            log.warning(
+                "playhead: a run of %r ended and no model call of it was seen. Session %s holds none: the framework "
+                "asks its models in a way that this version of playhead does not know",
+                self.agent, active.session_id,
+            )  # fmt: skip
 
 
 def _warn_once(agent: str, error: Exception) -> None:

@@ -81,6 +81,8 @@ def scope_of(
     agent: Any, name: str, inputs: Any, *, history: Sequence[Any] = (), not_replayable: Sequence[str] = ()
 ) -> SessionScope:  # fmt: skip
     """The scope of a run of an agent object."""
-    return SessionScope(
+    scope = SessionScope(
         name, inputs=inputs, version=version_of(agent), history=history, not_replayable=not_replayable
     )  # fmt: skip
+    scope.asks_models = True
+    return scope

@@ -94,6 +94,7 @@ class Run:
             not_replayable=refused,
             history=self._history(),
         )
+        self.scope.asks_models = True
         active = self.scope.open()
         if active is None:
             return

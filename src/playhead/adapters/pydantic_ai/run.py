@@ -92,6 +92,7 @@ class Run:
             not_replayable=refused,
             history=list(ctx.messages),
         )
+        scope.asks_models = True
         active = scope.open()
         if active is not None and direct:
             self.is_root = _root_agents.setdefault(active, ctx.agent) is ctx.agent
