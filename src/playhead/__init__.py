@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from playhead.adapters.fixtures import fixtures
-    from playhead.adapters.functions import agent, gate, session, tool
+    from playhead.adapters.functions import OpGroup, agent, gate, op, session, tool
     from playhead.adapters.inline import replay
     from playhead.adapters.installation import install, uninstall
     from playhead.core.evaluation import EvaluationContext
@@ -33,11 +33,13 @@ if TYPE_CHECKING:
     from playhead.engine.client import Client
     from playhead.engine.client import open_client as open
     from playhead.engine.failures import register_error
+    from playhead.engine.op_context import OpContext
+    from playhead.engine.ops import Slot
     from playhead.engine.project import flush
     from playhead.engine.replay import ReplayResult
     from playhead.engine.suite_client import SuiteClient
     from playhead.engine.suite_client import open_suite as suite
-    from playhead.errors import MissError, MissingFixtureError, PlayheadError, ReplayedToolError, ReplayStop
+    from playhead.errors import MissError, MissingFixtureError, OpError, PlayheadError, ReplayedToolError, ReplayStop
     from playhead.store.ports import SessionQuery
 
     __version__: str
@@ -56,6 +58,9 @@ __all__ = [
     "LiveModel",
     "MissError",
     "MissingFixtureError",
+    "OpContext",
+    "OpError",
+    "OpGroup",
     "PassthroughConfig",
     "PlayheadClient",
     "PlayheadError",
@@ -66,6 +71,7 @@ __all__ = [
     "ReplayedToolError",
     "RunConfig",
     "SessionQuery",
+    "Slot",
     "StaticCase",
     "StaticConfig",
     "SuiteClient",
@@ -77,6 +83,7 @@ __all__ = [
     "flush",
     "gate",
     "install",
+    "op",
     "open",
     "open_async",
     "register_error",
@@ -92,6 +99,8 @@ _HOMES = {
     "fixtures": "adapters.fixtures",
     "agent": "adapters.functions",
     "gate": "adapters.functions",
+    "OpGroup": "adapters.functions",
+    "op": "adapters.functions",
     "session": "adapters.functions",
     "tool": "adapters.functions",
     "replay": "adapters.inline",
@@ -121,12 +130,15 @@ _HOMES = {
     "Client": "engine.client",
     "open": "engine.client:open_client",
     "register_error": "engine.failures",
+    "OpContext": "engine.op_context",
+    "Slot": "engine.ops",
     "flush": "engine.project",
     "ReplayResult": "engine.replay",
     "SuiteClient": "engine.suite_client",
     "suite": "engine.suite_client:open_suite",
     "MissError": "errors",
     "MissingFixtureError": "errors",
+    "OpError": "errors",
     "PlayheadError": "errors",
     "ReplayedToolError": "errors",
     "ReplayStop": "errors",

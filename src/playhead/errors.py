@@ -30,6 +30,7 @@
          │   ├─ ModelAccessError    a model that could not be asked (llm policy, judge)
          │   ├─ AgentProcessError   the process of a replay that died or ran out of time
          │   ├─ EvaluatorError      an evaluator that came to no verdict
+         │   ├─ OpError             an op that failed or was refused; has a code of its own
          │   └─ ReplayedToolError   stands for a recorded exception whose class is not to be had
          └─ StoreError              the store (exit code 3)
              ├─ StoreBusyError      locked by somebody else
@@ -178,6 +179,36 @@ class EvaluatorError(LiveError):
     """An evaluator raised, hung, ended its process or returned nothing that is a verdict."""
 
     code = "evaluator"
+
+
+class OpError(LiveError):
+    """An op that failed, or was refused. ``code`` is one of ``OP_CODES``; ``str()`` is the message.
+
+    Raised by ops themselves to fail with a status, and by playhead to refuse a call.
+    """
+
+    code = "op"
+
+    def __init__(
+        self,
+        message: str,
+        code: str = "failed",
+        status: int | None = None,
+        retryable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        if code not in OP_CODES:
+            raise ValueError(f"{code!r} is no code of an OpError; the codes are {', '.join(OP_CODES)}")
+        self.__dict__["code"] = code
+        self.status = status
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
+OP_CODES = (
+    "input", "config", "permission", "auth", "rate_limit", "timeout", "output", "missing_fixture", "failed",
+)  # fmt: skip
 
 
 class ReplayedToolError(LiveError):

@@ -177,7 +177,9 @@ def _check(fixture: Fixture, name: str) -> None:
         if key != fixture.key:
             raise _damaged(name, "/args, /scope and /tool do not fit /key")
     outcome = fixture.outcome
-    if outcome.get("kind") not in ("value", "error") or not ({"value", "error", "body", "truncated"} & set(outcome)):
+    if outcome.get("kind") not in ("value", "error") or not (
+        {"value", "error", "items", "body", "truncated"} & set(outcome)
+    ):
         raise _damaged(name, "/outcome is neither a value nor an error")
     if is_list(outcome.get("body")):
         raise _damaged(name, "/outcome/body is a list")

@@ -39,8 +39,12 @@ class Asked:
 def missing(asked: Asked, reason: str, recorded: Sequence[Recorded]) -> MissingFixtureError:
     """The error of a miss. ``recorded``: what the folder holds of the tool."""
     near = _nearest(asked.arguments, recorded)
-    lines = [_FIRST.get(reason, "no recording answers {tool}").format(tool=asked.tool, count=asked.count, **_in(asked))]
-    lines.append(f"  asked    {shown(asked.arguments)}  key {asked.key[:18]}")
+    lines = [
+        _FIRST.get(reason, "no recording answers {tool}").format(
+            tool=asked.tool, count=asked.count, folder=asked.folder, note=asked.note
+        )
+    ]
+    lines.append(f"  asked    {shown(asked.arguments)}  key {asked.key[:18] or 'none'}")
     closest: dict[str, JSON] | None = None
     pointers: list[str] = []
     if near is not None:
@@ -67,15 +71,12 @@ def missing(asked: Asked, reason: str, recorded: Sequence[Recorded]) -> MissingF
     )  # fmt: skip
 
 
-def _in(asked: Asked) -> dict[str, str]:
-    return {"folder": asked.folder, "note": asked.note}
-
-
 _FIRST = {
     "never_recorded": "{tool} was never recorded in {folder}",
     "used_up": "all {count} recorded answers of {tool} are used",
     "no_key": "the call of {tool} has no key: {note}",
     "not_recorded": "the recording run of {tool} failed here ({note}), which cannot be replayed",
+    "default_changed": "a default of {tool} has changed ({note}): what is recorded was the answer to another call",
     "incomplete": "more of the answer of {tool} is asked for than was recorded",
     "truncated": "the recorded answer of {tool} was too large to be kept",
     "ambiguous": "equal calls of {tool} overlapped when they were recorded, and their answers differ",

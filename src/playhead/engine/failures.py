@@ -19,6 +19,7 @@ _MAX_CAUSES = 8
 _STATUS_NAMES = ("status_code", "status", "http_status")
 
 KNOWN_CLASSES: dict[str, tuple[str, ...]] = {
+    "playhead.errors": ("OpError",),
     "json.decoder": ("JSONDecodeError",),
     "subprocess": ("CalledProcessError", "TimeoutExpired"),
     "asyncio.exceptions": ("InvalidStateError", "IncompleteReadError"),
@@ -61,6 +62,11 @@ def register_error(
         raise TypeError(f"register_error takes an Exception class, not {cls!r}")
     _registered[_name(cls)] = (cls, to_json, from_json)
     return cls
+
+
+def is_registered(cls: type) -> bool:
+    """Whether `register_error` was told of this class."""
+    return _name(cls) in _registered
 
 
 def capture(error: BaseException, *, _depth: int = 0) -> ErrorInfo:

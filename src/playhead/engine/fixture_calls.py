@@ -18,11 +18,14 @@ from playhead.core.protocol.shape import is_list, is_object
 from playhead.core.redact import Redactor
 from playhead.core.values import JSON
 from playhead.engine.clock import Clock
-from playhead.errors import FixtureFormatError, PlayheadError, RefusedError, ReplayStop
+from playhead.errors import FixtureFormatError, OpError, PlayheadError, RefusedError, ReplayStop
 from playhead.store.fixtures import FixtureFolder
 
 sending: ContextVar[bool] = ContextVar("playhead_fixture_sending", default=False)
 """Whether the calling context is inside a request that the fixtures know of."""
+
+inside_op: ContextVar[bool] = ContextVar("playhead_fixture_inside_op", default=False)
+"""Whether the calling context is inside an op that is running for real: the outermost call is what is recorded."""
 
 _COMPARED_HEADERS = ("content-type", "location")
 
@@ -41,6 +44,9 @@ class FixtureRow:
     occurrence: int | None = None
     note: str = ""
     pointers: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    """``loose``: pointers were ignored; ``outdated``: recorded under another declaration or code; ``stale``: it does
+    not fit the declared result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +77,9 @@ class Run(Protocol):
     def begin(self, call: "FixtureCall") -> int: ...
     def end(self, call: "FixtureCall") -> None: ...
     def claim(self, kind: str, tool: str, key: str) -> Fixture | None: ...
+    def unclaim(self, key: str) -> None: ...
     def may_run(self, effect: str) -> bool: ...
-    def miss(self, call: "FixtureCall", reason: str) -> NoReturn: ...
+    def miss(self, call: "FixtureCall", reason: str, note: str = "") -> NoReturn: ...
     def stop(self, error: PlayheadError) -> ReplayStop: ...
     def row(self, row: FixtureRow) -> None: ...
     def problem(self, text: str) -> None: ...
@@ -85,7 +92,7 @@ class FixtureCall:
 
     def __init__(
         self, run: Run, kind: str, tool: str, key: str, arguments: JSON, *, effect: str,
-        ignored: tuple[str, ...] = (),
+        ignored: tuple[str, ...] = (), scope: JSON = None, assertions: dict[str, JSON] | None = None,
     ) -> None:  # fmt: skip
         self.kind = kind
         self.tool = tool
@@ -94,6 +101,8 @@ class FixtureCall:
         self.effect = effect
         self._run = run
         self._ignored = ignored
+        self._scope = scope
+        self._assertions = assertions or {}
         self.thread = threading.get_ident()
         self.overlapped = False
         self._order = run.begin(self)
@@ -103,6 +112,15 @@ class FixtureCall:
     # before
 
     def served(self) -> JSON | None:
+        fixture = self.answer()
+        return None if fixture is None else self._value(fixture)
+
+    def answer(self) -> Fixture | None:
+        """The fixture that answers; None when the call is to run.
+
+        Raises:
+            ReplayStop: nothing answers it, and it must not run.
+        """
         run = self._run
         runs_live = run.may_run(self.effect)
         if run.mode == "record":
@@ -112,10 +130,21 @@ class FixtureCall:
             return None
         fixture = self._claimed()
         if fixture is not None:
-            return self._value(fixture)
+            return fixture
         if run.mode == "auto" and runs_live:
             return None
         run.miss(self, "unknown")
+
+    def no_key(self, reason: str) -> None:
+        """The call has no key: it runs where the mode lets it, and no fixture can answer it."""
+        run = self._run
+        if run.mode == "replay" or not run.may_run(self.effect):
+            run.miss(self, "no_key", reason)
+
+    def outcome(self, fixture: Fixture, marks: tuple[str, ...] = ()) -> dict[str, JSON]:
+        """What a fixture says, its large value read. Says in the ledger that it was served."""
+        value = self._value(fixture, marks)
+        return fixture.outcome if "body" not in fixture.outcome else {"kind": "value", "value": value}
 
     def _claimed(self) -> Fixture | None:
         try:
@@ -127,9 +156,17 @@ class FixtureCall:
         effects = self._run.options.effects or "its default"
         reason = f"it may {self.effect}, which mode {self._run.mode} does not run (effects: {effects})"
         self._row("refused", note=reason)
+        if self.kind == "op":
+            self._run.end(self)
+            raise OpError(f"{self.tool} was not run: {reason}", code="permission")
         raise self._run.stop(RefusedError(f"{self.tool} was not run: {reason}", hint=f"effects={self.effect!r}"))
 
-    def _value(self, fixture: Fixture) -> JSON:
+    def default_changed(self, name: str) -> NoReturn:
+        """A recorded default is another now: what was claimed answers another call."""
+        self._run.unclaim(self.key)
+        self._run.miss(self, "default_changed", name)
+
+    def _value(self, fixture: Fixture, marks: tuple[str, ...] = ()) -> JSON:
         run = self._run
         if "truncated" in fixture.outcome:
             run.miss(self, "truncated")
@@ -141,7 +178,7 @@ class FixtureCall:
                 _readable(value, fixture)
         except FixtureFormatError as error:
             raise run.stop(error) from None
-        self._row("served", fixture)
+        self._row("served", fixture, marks=(*marks, *(("loose",) if fixture.ignored or self._ignored else ())))
         run.end(self)
         return value
 
@@ -165,19 +202,28 @@ class FixtureCall:
             sending.reset(token)
 
     def observe(self, value: JSON) -> None:
-        """The outcome, in stored form and without secrets."""
+        """The response of a request, in stored form and without secrets."""
+        self.record({"kind": "value", "value": value})
+
+    def record(self, outcome: dict[str, JSON], *, schema: JSON = None) -> None:
+        """An outcome in stored form; ``schema`` is that of its value."""
         run = self._run
         run.end(self)
         if run.mode == "check":
-            self._compare(value)
+            self._compare(outcome)
             return
-        cleaned = run.redactor.redact(value, outcome=True)
-        if cleaned.refused:
-            self.skip(f"{cleaned.refused[0]} is not text and holds a secret", lost=True)
-            return
-        outcome: dict[str, JSON] = {"kind": "value", "value": cleaned.value}
+        for member in ("value", "items", "error"):
+            if member not in outcome:
+                continue
+            cleaned = run.redactor.redact(outcome[member], outcome=True, schema=schema if member == "value" else None)
+            if cleaned.refused:
+                self.skip(f"{cleaned.refused[0]} is not text and holds a secret", lost=True)
+                return
+            outcome = {**outcome, member: cleaned.value}
         arguments = run.redactor.redact(self.arguments)
+        scope = run.redactor.redact(self._scope)
         pointers = [f"/args{each}" for each in arguments.pointers] + [f"/outcome{each}" for each in tags_in(outcome)]
+        pointers += [f"/scope{each}" for each in scope.pointers]
         fixture = Fixture(
             kind=self.kind,
             tool=self.tool,
@@ -185,6 +231,8 @@ class FixtureCall:
             args=arguments.value,
             outcome=outcome,
             effect=self.effect,
+            scope=scope.value,
+            assertions=self._assertions,
             ignored=self._ignored,
             redacted=tuple(pointers),
             overlapped=self.overlapped,
@@ -205,18 +253,26 @@ class FixtureCall:
         if lost:
             self._run.problem(f"{self.tool} is not recorded: {reason}")
 
-    def _compare(self, value: JSON) -> None:
+    def _compare(self, outcome: dict[str, JSON]) -> None:
         if self._compared is None:
             self._row("new", note="it was never recorded")
             return
-        before = self._run.folder.value(self._compared, self._run.options.set_name)
-        found = differences(_comparable(before), _comparable(value))
+        if self.kind == "op":
+            before: JSON = self._compared.outcome
+            if "body" in self._compared.outcome:
+                before = {"kind": "value", "value": self._run.folder.value(self._compared, self._run.options.set_name)}
+            # what is a secret in the live outcome is a tag in the recorded one
+            found = differences(before, self._run.redactor.redact(outcome).value)
+        else:
+            before = self._run.folder.value(self._compared, self._run.options.set_name)
+            found = differences(_comparable(before), _comparable(outcome["value"]))
         pointers = tuple(each.pointer for each in found)
         self._row("changed" if pointers else "same", self._compared, pointers=pointers)
 
     def _row(
-        self, status: Status, fixture: Fixture | None = None, note: str = "", pointers: tuple[str, ...] = ()
-    ) -> None:
+        self, status: Status, fixture: Fixture | None = None, note: str = "", pointers: tuple[str, ...] = (),
+        marks: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
         self._run.row(
             FixtureRow(
                 tool=self.tool,
@@ -226,6 +282,7 @@ class FixtureCall:
                 occurrence=fixture.occurrence if fixture is not None else None,
                 note=note,
                 pointers=pointers,
+                marks=marks,
             )
         )
 

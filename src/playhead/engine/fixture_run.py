@@ -18,7 +18,15 @@ from playhead.core.redact import Redactor
 from playhead.core.values import JSON
 from playhead.engine.clock import Clock, IdSource
 from playhead.engine.fixture_calls import FixtureCall, FixtureOptions, FixtureRow
-from playhead.errors import FixtureRunError, NoFixturesError, PlayheadError, RefusedError, ReplayStop, StoreError
+from playhead.errors import (
+    FixtureRunError,
+    NoFixturesError,
+    OpError,
+    PlayheadError,
+    RefusedError,
+    ReplayStop,
+    StoreError,
+)
 from playhead.store.fixtures import FixtureFolder
 
 
@@ -154,13 +162,25 @@ class FixtureRun:
                 self._used[key] = number
             return found
 
-    def miss(self, call: FixtureCall, reason: str) -> NoReturn:
+    def unclaim(self, key: str) -> None:
+        """Gives back what `claim` found: a miss uses up nothing."""
+        with self.lock:
+            self._used[key] -= 1
+
+    def op_key(self, tool: str, arguments: JSON, scope: JSON, ignore: Sequence[str]) -> str:
+        """Raises `ReplayStop` once the run was stopped, `NoKeyError` without a key."""
+        self.check()
+        return call_key(tool, arguments, scope=scope, ignore=ignore, secrets=self.redactor)
+
+    def miss(self, call: FixtureCall, reason: str, note: str = "") -> NoReturn:
         """Stops the run, or raises the miss as an error of the call where the run asked for that."""
         name = self.options.set_name
         recorded = [Recorded(file, fixture) for file, fixture in self.folder.of_tool(name, call.kind, call.tool)]
         count = self.folder.count(name, call.kind, call.tool, call.key)
         if reason == "unknown":
             reason = "used_up" if count else "other_args" if recorded else "never_recorded"
+            if not count and (note := self.folder.not_recorded(name, call.key) or ""):
+                reason = "not_recorded"
         error = missing(
             Asked(
                 tool=call.tool,
@@ -171,13 +191,15 @@ class FixtureRun:
                 total=sum(1 for each in {name, ""} for _ in self.folder.files(each)),
                 command=self.command,
                 count=count,
+                note=self.redactor.redact_text(note),
             ),
             reason,
             recorded,
         )
         self.row(FixtureRow(tool=call.tool, key=call.key, status="missed", note=error.message))
         if self.options.on_miss == "error_result":
-            raise error
+            self.end(call)
+            raise OpError(error.message, code="missing_fixture") if call.kind == "op" else error
         raise self.stop(error)
 
     def may_run(self, effect: str) -> bool:
@@ -252,6 +274,9 @@ class FixtureRun:
             found.append(f"nothing was served although {self.place} has recordings")
         if self.options.strict and self.mode == "replay":
             found += [f"{name} was recorded and not asked for" for name in self.leftovers()]
+        if self.options.strict:
+            found += [f"{row.file} is outdated: {row.note or 'recorded with other code'}"
+                      for row in rows if "outdated" in row.marks]  # fmt: skip
         return found
 
     def leftovers(self) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any, cast
 from playhead.core.fixture_modes import Mode, is_ci, parse_mode
 from playhead.engine.clock import SYSTEM_CLOCK, SYSTEM_IDS
 from playhead.engine.egress import EgressGuard, guarded, is_own_traffic
-from playhead.engine.fixture_calls import FixtureOptions, sending
+from playhead.engine.fixture_calls import FixtureOptions, inside_op, sending
 from playhead.engine.fixture_run import FixtureRun
 from playhead.engine.http_exchange import look_here
 from playhead.engine.project import Project, find_project
@@ -31,7 +31,7 @@ def current_run() -> FixtureRun | None:
 
 
 def _with_http() -> FixtureRun | None:
-    run = current_run()
+    run = None if inside_op.get() else current_run()
     return run if run is not None and run.options.http is not None else None
 
 

@@ -139,6 +139,22 @@ class FixtureFolder:
                     return parse_json(data)
         raise FixtureFormatError(f"{fixture.name}: its body bodies/{digest} is missing or changed", file=fixture.name)
 
+    def not_recorded(self, set_name: str, key: str) -> str | None:
+        """Why the last recording has nothing for a key, if it tried."""
+        for name in dict.fromkeys((set_name, "")):
+            for each in self.report(name).get("not_recorded") or ():
+                if is_object(each) and each.get("key") == key:
+                    return str(each.get("reason"))
+        return None
+
+    def report(self, set_name: str) -> dict[str, JSON]:
+        """What the last recording of a set noted; empty without one, or where it cannot be read."""
+        try:
+            report = parse_json((self.place(set_name) / _REPORT).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return report if is_object(report) else {}
+
     # writing
 
     def writer(self, set_name: str, run: str, *, only_last: bool = False) -> "FixtureWriter":

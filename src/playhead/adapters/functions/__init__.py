@@ -1,6 +1,7 @@
-"""Plain functions: `agent` and `session` are boundaries of runs, `tool` and `gate` put a function behind the seam."""
+"""Plain functions: `agent` and `session` are boundaries of runs; `tool`, `gate` and `op` stand at the seam."""
 
+from playhead.adapters.functions.ops import OpGroup, op
 from playhead.adapters.functions.runs import Session, agent, session
 from playhead.adapters.functions.tools import gate, tool
 
-__all__ = ["Session", "agent", "gate", "session", "tool"]
+__all__ = ["OpGroup", "Session", "agent", "gate", "op", "session", "tool"]
