@@ -156,6 +156,17 @@ def test_a_model_that_cannot_be_reached_is_infrastructure(shell: Shell) -> None:
     assert "401" in failed["first_error"]
 
 
+def test_a_run_says_for_which_cases_strict_mode_is_off_and_why(shell: Shell, tmp_path: Path) -> None:
+    open_tools = json.loads(json.dumps(TOOLS).replace('"required": ["order_id"]', '"required": []'))
+    (tmp_path / "open.json").write_text(json.dumps(open_tools))
+    shell("suite", "build", "--name", "desk", "--agent", "desk", "--tools", "open.json")
+    with ModelServer(good) as server:
+        options = ("--model", "small", "--base-url", server.openai_url, "--unlabelled", "--runs", 1, "--strict", "on")
+        shell("suite", "run", "desk", *options)
+    assert "strict mode is off for" in shell.err
+    assert "'order_id' may be absent" in shell.err
+
+
 def test_a_budget_that_cannot_hold_is_refused(shell: Shell) -> None:
     shell("suite", "build", "--name", "desk", "--agent", "desk", "--tools", "tools.json")
     options = ("--model", "nobody-knows", "--base-url", "http://127.0.0.1:1", "--unlabelled", "--max-cost", 1)
