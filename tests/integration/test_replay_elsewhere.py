@@ -170,6 +170,33 @@ def test_a_call_before_the_session_of_the_replay_is_in_the_ledger(recorder: Reco
     assert (result.output, result.error, CALLS) == ("paid ada", None, [])
 
 
+def test_a_query_of_claude_with_a_stream_of_messages_does_not_go_live(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+):
+    sdk = pytest.importorskip("claude_agent_sdk")
+
+    async def query(*, prompt: Any, options: Any = None, transport: Any = None) -> Any:
+        CALLS.append("live")
+        yield "message"
+
+    monkeypatch.setattr(sdk, "query", query)
+
+    async def messages() -> Any:
+        yield {"type": "user"}
+
+    @playhead.agent("desk")
+    async def desk(prompt: str, stream: bool = False) -> list[Any]:
+        pay("ada")
+        return [message async for message in sdk.query(prompt=messages())] if stream else []
+
+    asyncio.run(desk("q"))
+    playhead.flush()
+    CALLS.clear()
+    result = playhead.replay("last", agent=lambda prompt, stream: desk(prompt, True))
+    assert (CALLS, result.status) == ([], ReplayStatus.FAILED)
+    assert "stream of messages" in str(result.error)
+
+
 # processes
 
 SCRIPT = """

@@ -13,6 +13,7 @@ from playhead.adapters.claude_agent_sdk.identity import DEFAULT
 from playhead.adapters.claude_agent_sdk.runner import PlayheadClaudeRunner
 from playhead.engine import seam
 from playhead.engine.zero_code import sessions_wanted
+from playhead.errors import RecordingError
 
 _lock = threading.Lock()
 
@@ -35,9 +36,23 @@ def is_installed() -> bool:
     return getattr(claude_agent_sdk.query, "__playhead__", False) is True
 
 
+def _refuse_stream() -> None:
+    """A prompt that is a stream of messages is not seen; in a replay it would go live with all its tools."""
+    state = seam.replay_here()
+    if state is not None:
+        raise state.refuse(
+            RecordingError(
+                "a query whose prompt is a stream of messages was made in a replay, where nothing can answer it",
+                hint="give the prompt as text, or use the client that playhead wraps",
+            )
+        )
+
+
 def _wrapped(original: Any) -> Any:
     def query(*, prompt: Any, options: Any = None, transport: Any = None) -> Any:
         wanted = seam.is_seen(wanted=sessions_wanted())
+        if wanted and not isinstance(prompt, str):
+            _refuse_stream()
         if not wanted or not isinstance(prompt, str):
             return original(prompt=prompt, options=options, transport=transport)
         return PlayheadClaudeRunner(DEFAULT).query(prompt=prompt, options=options, transport=transport)
