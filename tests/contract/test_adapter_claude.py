@@ -10,6 +10,7 @@ import inspect
 import json
 import os
 import tempfile
+import threading
 import typing
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -81,6 +82,8 @@ class ClaudeAgent:
     requests: list[bytes] = field(default_factory=list[bytes])
     signal: NotApplicable | None = None
     later: Sequence[str] = ()  # prompts of a conversation after its first
+    holds: Callable[[], Any] | None = None  # is told of a request that gets no answer
+    released: threading.Event = field(default_factory=threading.Event)
 
     @property
     def helpers(self) -> list[Helper]:
@@ -96,6 +99,9 @@ class ClaudeAgent:
     # --- the model ---
 
     def plan(self, _: int, body: dict[str, Any]) -> Reply:
+        if self.holds is not None:
+            self.holds()
+            self.released.wait(60)
         system = json.dumps(body.get("system"))
         asked = next((h.child for h in self.helpers if f"[agent {h.child.spec.name}]" in system), self)
         return asked.answer(body)
@@ -246,7 +252,10 @@ class ClaudeHarness(AdapterHarness):
     async def run(self, agent: Any, prompt: str, *, entry: Entry = "async", history: Any = None) -> str:
         with ModelServer(agent.plan) as server:
             options = agent.made_options(server.url, include_partial_messages=entry == "stream")
-            messages = [message async for message in agent.messages(prompt, options)]
+            try:
+                messages = [message async for message in agent.messages(prompt, options)]
+            finally:
+                agent.released.set()
         return agent.said(messages)
 
     async def conversation(self, agent: Any, prompts: Sequence[str]) -> str:
@@ -314,6 +323,9 @@ class ClaudeHarness(AdapterHarness):
 
     def breaking_stream(self, spec: Spec, after: str, error: Exception) -> Any:
         raise NotApplicable("the program reads the stream; what breaks it reaches no code of the agent")
+
+    def thinking(self, spec: Spec, asked: Callable[[], Any]) -> Any:
+        return self.build(spec, holds=asked)
 
     async def stop_early(self, agent: Any, prompt: str) -> None:
         with ModelServer(agent.plan) as server:
