@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import playhead
+from playhead.adapters import installation
 from playhead.core.values import FidelityKind, ReplayStatus, SessionStatus
 from playhead.engine.recorder import Recorder
 from playhead.engine.replay_processes import VARIABLE
@@ -168,6 +169,37 @@ def test_a_call_before_the_session_of_the_replay_is_in_the_ledger(recorder: Reco
     record(desk, "q")
     result = playhead.replay("last", agent=outside)
     assert (result.output, result.error, CALLS) == ("paid ada", None, [])
+
+
+def test_an_agent_of_a_framework_in_a_thread_that_outlives_its_replay_runs_nothing_live(recorder: Recorder):
+    pydantic_ai = pytest.importorskip("pydantic_ai")
+    agent = pydantic_ai.Agent(importlib.import_module("pydantic_ai.models.test").TestModel(), name="clerk")
+    over, threads = threading.Event(), list[threading.Thread]()
+
+    @agent.tool_plain
+    def look(x: int) -> int:
+        CALLS.append("look")
+        return x
+
+    def later() -> None:
+        over.wait(60)
+        with suppress(BaseException):
+            agent.run_sync("late")
+
+    @playhead.agent("desk")
+    def desk(prompt: str, forget: bool = False) -> str:
+        if forget:
+            threads.append(threading.Thread(target=later))
+            threads[0].start()
+        return agent.run_sync(prompt).output
+
+    playhead.install()
+    record(desk, "q")
+    installation.uninstall()
+    result = playhead.replay("last", agent=lambda prompt, forget: desk(prompt, True))
+    over.set()
+    threads[0].join()
+    assert (CALLS, result.fidelity.kind) == ([], FidelityKind.FAITHFUL)
 
 
 def test_a_query_of_claude_with_a_stream_of_messages_does_not_go_live(

@@ -22,6 +22,7 @@ from playhead.engine.preflight import PROVIDER_KEYS
 from playhead.engine.project import current_recorder, find_project
 from playhead.engine.recorder import Recorder
 from playhead.engine.replay import ReplayResult, execute, failed, without_secrets
+from playhead.engine.replay_threads import any_left
 from playhead.engine.zero_code import sessions_wanted
 from playhead.errors import PlayheadError, RefusedError
 from playhead.store.ports import Store
@@ -145,7 +146,8 @@ def _adapters() -> AbstractContextManager[None]:
 
 
 def _uninstall_own() -> None:
-    if not sessions_wanted():  # else the user has installed them meanwhile
+    # They stay where the user has installed them meanwhile, and while something of a replay is left to be refused.
+    if not sessions_wanted() and not any_left():
         uninstall()
 
 

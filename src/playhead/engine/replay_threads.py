@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from typing import Any
+from weakref import WeakSet
 
 from playhead.engine.frames import leave
 from playhead.engine.replaying import ReplayState
@@ -28,6 +29,7 @@ POOLS = frozenset(
 """Modules whose workers run what anybody gives them."""
 
 _watching = threading.Event()
+_owned: WeakSet[threading.Thread] = WeakSet()
 _lock = threading.Lock()
 _submitting: ContextVar[bool] = ContextVar("playhead_submitting", default=False)
 
@@ -51,6 +53,7 @@ def watch(replay_of_caller: Callable[[], ReplayState | None], is_live: Callable[
         state = None if _serves_others(self) else replay_of_caller()
         if state is not None:
             self.run = functools.partial(_run_as_part, self, self.run, state)
+            _owned.add(self)
         start(self)
 
     @functools.wraps(submit)
@@ -68,6 +71,11 @@ def watch(replay_of_caller: Callable[[], ReplayState | None], is_live: Callable[
 
     threading.Thread.start = started
     ThreadPoolExecutor.submit = submitted
+
+
+def any_left() -> bool:
+    """Whether a thread that the agent of some replay started lives on."""
+    return any(thread.is_alive() for thread in list(_owned))
 
 
 def _serves_others(thread: threading.Thread) -> bool:
