@@ -50,7 +50,8 @@ def trying(path: str, needs: list[str], page: str | None = None) -> Callable[[no
 
     def session(session: nox.Session) -> None:
         session.install("-e", ".", *TOOLS, *needs)
-        session.run(*PYTEST, path, *session.posargs)
+        # frameworks, old ones first of all, warn while they are imported
+        session.run(*PYTEST, "-W", "ignore", path, *session.posargs)
         if page is not None:
             session.run(*PYTEST, "tests/docs/test_code_blocks.py", "-k", f"python_blocks and {page}")
 
