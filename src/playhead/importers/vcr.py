@@ -176,14 +176,28 @@ def _bytes(body: Any) -> bytes:
     if isinstance(body, str):
         return body.encode("utf-8", "surrogatepass")
     if is_object(body):
-        if "base64_string" in body:
-            return b64decode(body["base64_string"])
-        if "state" in body or "args" in body:  # a file, or an iterator, that was sent
-            return _bytes(body.get("state", body.get("args")))
-        return _bytes(body.get("string", body.get("text")))
+        return _bytes_of_object(body)
+    if is_list(body) and all(isinstance(part, str | bytes | list) for part in body):
+        return b"".join(_bytes(part) for part in body)
     if is_list(body):
-        return b"".join(_bytes(part) for part in body if isinstance(part, str | bytes) or is_list(part))
+        return _as_json(body)
     raise ValueError(f"its body is {type(body).__name__}")
+
+
+def _bytes_of_object(body: dict[str, Any]) -> bytes:
+    if "base64_string" in body:
+        return b64decode(body["base64_string"])
+    if is_list(body.get("state")):  # of a file that was sent: its content, and the place in it
+        return _bytes(body["state"][0])
+    for member in ("args", "string", "text"):  # ``args`` are of an iterator
+        if member in body:
+            return _bytes(body[member])
+    return _as_json(body) if body else b""
+
+
+def _as_json(body: Any) -> bytes:
+    """What aiohttp was given to send as JSON."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _decoded(body: bytes, headers: Pairs) -> bytes:

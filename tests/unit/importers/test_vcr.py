@@ -94,6 +94,12 @@ interactions:
     assert second.answer.body == b"2020-01-01"
 
 
+def test_bodies_that_a_client_was_given_as_json() -> None:
+    for body in ({"q": "é"}, [{"a": 1}, 2]):
+        (found,) = interactions(cassette({"status": 200, "headers": {}, "body": None}, {"body": body}), "c.json")
+        assert json.loads(found.request.body) == body
+
+
 def test_no_class_that_a_cassette_names_is_made() -> None:
     text = """
 interactions:
