@@ -54,12 +54,19 @@ class Exchange:
     def __enter__(self) -> Self:
         if self._step is not None:
             self._stack.enter_context(self._step.inside())
+            self._run.asking.add(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:  # fmt: skip
+        self._run.asking.discard(self)
         self._stack.close()
+
+    def abandon(self) -> None:
+        """The consumer went away while nothing had come: nobody knows what the model would have said."""
+        if not self._events:
+            self._step.cancel(GeneratorExit())
 
     # --- what the API says ---
 
@@ -139,7 +146,9 @@ class Exchange:
         self.ended(partial=True)
 
     def broke(self, error: BaseException) -> None:
-        if self._step is not None:
+        if self._step is not None and self._run.left:
+            self._step.cancel(error)
+        elif self._step is not None:
             self._step.fail(error)
 
     def _trouble(self, error: Exception, doing: str) -> None:

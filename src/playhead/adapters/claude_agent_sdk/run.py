@@ -36,6 +36,7 @@ class Run:
         self.usages: list[tuple[Usage, bool]] = []  # and whether a sub-agent spent it
         self.result: ResultMessage | None = None
         self.pending = True  # whether Claude owes an answer
+        self.asking: set[Any] = set()  # model requests under way
         self.left = False  # whether the consumer went away: what the program still does is not the run's
         self.root = self._root(prompt)
         self.halt: Any = lambda: None

@@ -95,6 +95,8 @@ class Full:
         return made
 
     def finish(self) -> None:
+        for exchange in list(self._run.asking) if self._run.left else ():
+            exchange.abandon()
         self._stream.finish()
 
     def stop(self) -> None:
