@@ -63,7 +63,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("fixtures doctor", "fixture_doctor:doctor", "Look for damaged, incomplete, old and unsafe fixtures."),
     ("fixtures import", "fixtures:import_cassettes", "Make HTTP fixtures of cassettes of vcrpy and its family."),
     ("fixtures list", "fixtures:list_fixtures", "List fixtures, set by set."),
-    ("fixtures show", "fixtures:show_fixture", "Show what one fixture answers, and when it was recorded."),
+    ("fixtures show", "fixtures:show_fixture", "Show one fixture: what was asked, what came, when it was recorded."),
     ("import", "importing:import_", "Import recordings made by other tools."),
     ("config", "project:config", "Show the settings in force and where each comes from."),
     ("version", "version:version", "Print the version of playhead."),

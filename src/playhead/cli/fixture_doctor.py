@@ -12,9 +12,9 @@ from playhead.errors import UsageError
 def doctor(
     *, context: Ctx, dir: str | None = None, set: str | None = None, strict: bool = False, max_age: str | None = None
 ) -> Result:
-    """Look for damaged, incomplete, old and unsafe fixtures. Reads only.
+    """Look for damaged, incomplete, old and unsafe fixtures.
 
-    Exit code 1 when a check fails; with --strict also when one warns.
+    Reads only. Exit code 1 when a check fails; with --strict also when one warns.
 
     Args:
         dir: The fixture folder, if not the project's.

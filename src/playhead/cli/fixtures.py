@@ -28,8 +28,9 @@ def import_cassettes(
     sort_query: bool = False,
     yes: bool = False,
 ) -> Result:
-    """Make HTTP fixtures of cassettes of vcrpy, pytest-recording, betamax or VCR.
+    """Make HTTP fixtures of cassettes of vcrpy and its family.
 
+    Cassettes of vcrpy, pytest-recording, betamax and VCR for Ruby are read.
     Without --yes the plan is printed and nothing is written. A cassette becomes a set of its name; below a folder, of
     its path there. Give the options with which the fixtures will be used: they are part of the keys.
 

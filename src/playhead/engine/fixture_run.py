@@ -254,6 +254,7 @@ class FixtureRun:
             ],
             "hosts": sorted(self._report.hosts),
         }
+        self._writer.kept = dict(self._used)
         try:
             if failed:
                 self._writer.abandon(report)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from playhead.core.canonical import NoKeyError, to_stored
+from playhead.core.canonical import NoKeyError, from_stored, to_stored
 from playhead.core.fixture_file import Fixture
 from playhead.core.keys import bind, strip
 from playhead.core.values import JSON
@@ -152,7 +152,7 @@ class OpCall:
                 if not _hidden(stored):
                     wrong = str(error)
                 else:  # a tag stands where the type wants something else
-                    return stored
+                    return from_stored(stored)
         text = self._run.redactor.redact_text(
             f"{self.op.id}: the recorded result does not fit its declaration: {wrong}"
         )

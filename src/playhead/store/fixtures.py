@@ -13,7 +13,7 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import sha256
@@ -212,6 +212,8 @@ class FixtureWriter:
         self.set_name = set_name
         self.place = folder.root / _PARTIAL / safe(run)
         self._recorded: list[tuple[int, Fixture]] = []
+        self.kept: Mapping[str, int] = {}
+        """Occurrences of a key that answered in this run, and stay: what it recorded of the key comes after them."""
 
     def __len__(self) -> int:
         return len(self._recorded)
@@ -249,9 +251,7 @@ class FixtureWriter:
             numbered = self._numbered()
             for source, fixture in numbered:
                 _write(self.place / source, dump(fixture))
-            keys = {(f.kind, f.tool, f.key): 0 for _, f in numbered}
-            for _, fixture in numbered:
-                keys[fixture.kind, fixture.tool, fixture.key] += 1
+            keys = {(f.kind, f.tool, f.key): f.occurrence for _, f in numbered}  # in order: the highest stays
             plan = {
                 "set": self.set_name,
                 "moves": [[source, fixture.name] for source, fixture in numbered],
@@ -263,12 +263,15 @@ class FixtureWriter:
             _move(target, self.place, plan)
 
     def _numbered(self) -> list[tuple[str, Fixture]]:
+        place = self.folder.place(self.set_name)
         numbers: dict[str, int] = {}
         found: list[tuple[str, Fixture]] = []
         recorded = sorted(self._recorded, key=lambda each: each[0])
         if self.only_last:
             recorded = list({fixture.key: (order, fixture) for order, fixture in recorded}.values())
         for order, fixture in recorded:
+            if fixture.key not in numbers and (place / fixture.name).exists() and not self.only_last:
+                numbers[fixture.key] = self.kept.get(fixture.key, 0)
             number = numbers[fixture.key] = numbers.get(fixture.key, 0) + 1
             found.append((f"{order:06d}.{fixture.name}", replace(fixture, occurrence=number)))
         return found

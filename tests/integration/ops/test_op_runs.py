@@ -177,6 +177,17 @@ def test_r21_auto_in_ci_is_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     assert poll.seen == ["a", "b"]
 
 
+def test_what_auto_records_comes_after_what_it_served(here: Path) -> None:
+    poll = counted()
+    with playhead.fixtures("record"):
+        poll("q")
+    with playhead.fixtures("auto"):
+        assert [poll("q")["n"] for _ in range(3)] == [1, 2, 3]
+    with playhead.fixtures("replay", strict=True):
+        assert [poll("q")["n"] for _ in range(3)] == [1, 2, 3]
+    assert len(files(here)) == 3
+
+
 def test_auto_does_not_run_what_writes() -> None:
     @playhead.op("send", effect="write")
     def send(to: str) -> str:
