@@ -105,6 +105,8 @@ def static(lab: Lab) -> None:
 class Written:
     """Writes tool results as a model under the llm policy would."""
 
+    default_model: str | None = None
+
     def __init__(self, value: Any) -> None:
         self.value = value
         self.asked: list[Any] = []
