@@ -20,7 +20,7 @@ from playhead.engine.fixture_run import FixtureRun
 from playhead.engine.fixture_scope import current_run
 from playhead.engine.op_context import OpContext
 from playhead.engine.op_errors import error_of, stored_error
-from playhead.engine.op_schema import fingerprint, problems
+from playhead.engine.op_schema import problems
 from playhead.engine.ops import Op
 from playhead.errors import OpError
 
@@ -91,11 +91,11 @@ class OpCall:
 
     def _assertions(self) -> dict[str, JSON]:
         op = self.op
-        found: dict[str, JSON] = {"defaults": op.input.defaults, "input": fingerprint(op.input.schema)}
+        found: dict[str, JSON] = {"defaults": op.input.defaults, "input": op.input.fingerprint}
         if op.options.version is not None:
             found["op_version"] = op.options.version
-        if op.output.schema is not None:
-            found["output"] = fingerprint(op.output.schema)
+        if op.output.fingerprint is not None:
+            found["output"] = op.output.fingerprint
         if op.code:
             found["code"] = op.code
         found = {**found, "defaults": self._run.redactor.redact(found["defaults"]).value}

@@ -87,6 +87,10 @@ class InputShape:
                 continue
         return stored
 
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint(self.schema)
+
     def errors(self, arguments: dict[str, JSON]) -> list[SchemaError]:
         """Where arguments in stored form do not fit, defaults filled in."""
         return schema_errors(self.schema, {**self.defaults, **arguments}, limit=100)
@@ -124,6 +128,10 @@ class OutputShape:
         schemas, definitions = schemas_of({"result": self.hint})
         result: Any = schemas["result"]
         return {**result, "$defs": definitions} if definitions else result
+
+    @cached_property
+    def fingerprint(self) -> str | None:
+        return None if self.schema is None else fingerprint(self.schema)
 
     def errors(self, stored: JSON) -> list[SchemaError]:
         return [] if self.schema is None else schema_errors(self.schema, stored)

@@ -65,13 +65,11 @@ class FixtureFolder:
 
     def has_any(self, set_name: str) -> bool:
         """Whether the set or the shared set holds a fixture."""
-        return any(next(self.files(name), None) is not None for name in {set_name, ""})
+        return any(next(_fixtures_in(self.place(name)), None) is not None for name in {set_name, ""})
 
     def files(self, set_name: str) -> Iterator[Path]:
         """The fixture files of one set, by name."""
-        place = self.place(set_name)
-        if place.is_dir():
-            yield from sorted(path for path in place.glob("*.json") if path.name.startswith(("op.", "http.")))
+        yield from sorted(_fixtures_in(self.place(set_name)))
 
     def find(self, set_name: str, kind: str, tool: str, key: str, occurrence: int) -> Fixture | None:
         """An occurrence of a key in the set, else in the shared set: the first that has the key at all.
@@ -280,6 +278,15 @@ class FixtureWriter:
         """Leaves the files where they are, for inspection; the older ones stay in use."""
         if self.place.exists():
             _write(self.place / _REPORT, document_text({**report, "complete": False}))
+
+
+def _fixtures_in(place: Path) -> Iterator[Path]:
+    """Files with the name of a fixture, in no order: the first of very many costs what the first of a few does."""
+    if place.is_dir():
+        with os.scandir(place) as entries:
+            for entry in entries:
+                if entry.name.startswith(("op.", "http.")) and entry.name.endswith(".json"):
+                    yield place / entry.name
 
 
 def _move(target: Path, source: Path, plan: dict[str, JSON]) -> None:
