@@ -36,7 +36,7 @@ THIN: dict[str, dict[str, list[str]]] = {
     "google-adk": {"oldest": ["google-adk==2.9.0"], "newest": ["google-adk"]},
     "smolagents": {"oldest": ["smolagents[openai]==1.24.0"], "newest": ["smolagents[openai]"]},
     "crewai": {"oldest": ["crewai==1.15.20"], "newest": ["crewai"]},
-    "litellm": {"oldest": ["litellm==1.105.0"], "newest": ["litellm"]},
+    "litellm": {"oldest": ["litellm==1.110.2"], "newest": ["litellm"]},
 }
 """The thin adapters: their own tests, which the development environment skips where the framework is not there."""
 
