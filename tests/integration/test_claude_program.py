@@ -285,7 +285,7 @@ def test_a_sub_agent_is_below_its_call_and_covered_when_that_is_served(bench: Be
     helper = next(n for n in baseline.nodes if n.kind is NodeKind.AGENT_CALL and n.name == "helper")
     assert (outer.name, helper.parent_id, inner.parent_id) == ("Agent", outer.id, helper.id)
     result = replayed(bench, baseline, desk)
-    assert (result.by, desk.live) == (["served"], [])
+    assert (result.by, desk.live) == (["served", "covered"], [])
 
 
 def test_hooks_of_the_caller_keep_running(bench: Bench, tmp_path: Path):
