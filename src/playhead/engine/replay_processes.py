@@ -7,6 +7,7 @@ not let run live, and says in the file what it was refused and what it ran. The 
 A file names the process, not the replay: workers that outlive one replay are asked about the next one, or run as ever.
 """
 
+import atexit
 import json
 import os
 import signal
@@ -60,6 +61,8 @@ def enter(state: ReplayState) -> None:
             if not _running:
                 _sweep(path.parent)
                 path.unlink(missing_ok=True)  # of an earlier process by this number
+                atexit.unregister(_remove)
+                atexit.register(_remove, path, os.getpid())  # for replays that last as long as their process
             _append(path, {"on": id(state), "live": _live(state.policy)}, create=True)
         except OSError as error:
             raise RecordingError(
@@ -112,6 +115,11 @@ def _heard(state: ReplayState) -> list[LedgerRow]:
                   detail=one.detail)
         for one in told
     ]  # fmt: skip
+
+
+def _remove(path: Path, pid: int) -> None:
+    if os.getpid() == pid:
+        path.unlink(missing_ok=True)
 
 
 def _live(policy: ToolPolicy) -> dict[str, Any]:
