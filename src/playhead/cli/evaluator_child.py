@@ -172,6 +172,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # closed by the evaluator
             stream.flush()
+    processes = sys.modules.get("playhead.engine.replay_processes")
+    if processes is not None:  # `_NoLiveTools` has put this process into a replay
+        processes.end_process()
     os._exit(0)  # threads that never end do not keep the verdict back
 
 
