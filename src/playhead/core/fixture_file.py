@@ -18,8 +18,9 @@ NAMESPACES = {"op": "call", "http": "http"}
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _CONFLICT = re.compile(r"^(?:<{7}|={7}|>{7})(?: |$)", re.MULTILINE)
-_KEY = re.compile(r"(\d+):([0-9a-f]{64})")
+_KEY = re.compile(r"([0-9]{1,9}):([0-9a-f]{64})")
 _LONGEST_NAME = 60
+_MOST = 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +168,9 @@ def _check(fixture: Fixture, name: str) -> None:
     known = _KEY.fullmatch(fixture.key)
     if known is None:
         raise _damaged(name, "/key is no key")
-    if fixture.occurrence < 1 or fixture.name != name.rpartition("/")[2]:
+    if type(fixture.occurrence) is not int or not 0 < fixture.occurrence < _MOST:
+        raise _damaged(name, "/occurrence is no number of a call")
+    if fixture.name != name.rpartition("/")[2]:
         raise _damaged(name, f"its name does not fit what is inside; {fixture.name} would")
     if int(known[1]) == KEY_VERSION and not _arguments_redacted(fixture):
         try:
