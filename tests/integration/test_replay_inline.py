@@ -253,7 +253,8 @@ def test_the_guard_of_an_inline_replay_leaves_other_threads_alone(recorder: Reco
 
         record(waits, "p")
         thread.join()
-        go.clear(), done.clear(), reached.clear()
+        for event in (go, done, reached):
+            event.clear()
         thread = threading.Thread(target=other)
         thread.start()
         result = playhead.replay(agent=waits)

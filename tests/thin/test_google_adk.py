@@ -5,7 +5,7 @@ import asyncio
 import functools
 import inspect
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -211,7 +211,7 @@ class ADKHarness(AdapterHarness):
 
 
 @pytest.fixture
-def harness() -> Iterator[ADKHarness]:
+def harness() -> ADKHarness:
     playhead.install()
     return ADKHarness()
 

@@ -28,7 +28,7 @@ def create(
     seed: str = "0",
     by: str | None = None,
 ) -> Result:
-    """Name a population of sessions: a frozen, ordered list of them.
+    """Name a population of sessions, from a query or a list.
 
     Without --origin a query takes live and imported sessions. A cohort of that name gets a new version, unless its
     newest one has the same members.
@@ -60,7 +60,7 @@ def create(
 
 
 def freeze(name: str, /, *, context: Ctx) -> Result:
-    """Ask a cohort's query again and freeze what it finds now as a new version.
+    """Ask a cohort's query again and freeze a new version.
 
     Args:
         name: Name of a cohort that was made from a query.
@@ -82,7 +82,7 @@ def freeze(name: str, /, *, context: Ctx) -> Result:
 
 
 def change(cohort: str, /, *, context: Ctx, add: tuple[str, ...] = (), remove: tuple[str, ...] = ()) -> Result:
-    """Make a new version of a cohort with some sessions more, some less.
+    """Make a new version of a cohort with sessions added or removed.
 
     Args:
         cohort: NAME or NAME@VERSION to start from.

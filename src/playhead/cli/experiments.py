@@ -64,7 +64,7 @@ def create(
     evaluator: tuple[str, ...] = (),
     evaluator_params: tuple[str, ...] = (),
 ) -> Result:
-    """Name a change and how it is judged.
+    """Name a change and the evaluators that judge it.
 
     The options of a replay make one arm; --arm adds others. Recorded sessions are always there as the baseline;
     --unchanged adds an arm that re-runs the agent as it is, which shows what is noise.
@@ -135,7 +135,7 @@ def list_experiments(*, context: Ctx) -> Result:
 
 
 def show(name: str, /, *, context: Ctx) -> Result:
-    """Show an experiment's arms and evaluators, and its runs.
+    """Show an experiment's arms, evaluators and runs.
 
     Args:
         name: Name of the experiment.
@@ -226,7 +226,7 @@ def run(
 def resume(
     run: str = "last", /, *, context: Ctx, workers: int = 0, failed: bool = False, fail_on_verdict: bool = False
 ) -> Result:
-    """Go on with a run that was interrupted; what has ended is not done again.
+    """Go on with a run, or try its failed replays again.
 
     Args:
         run: Id of the run, shortened id, last or last~N.
@@ -262,7 +262,7 @@ def report(
     form: Literal["text", "json", "markdown"] | None = None,
     out: Path | None = None,
 ) -> Result:
-    """Show what a run found: each arm against the recorded sessions, and against the unchanged arm.
+    """Show what a run found, arm by arm.
 
     Args:
         run: Id of the run, shortened id, last or last~N.

@@ -47,7 +47,7 @@ def inject(
     resume: str | None = None,
     export: str | None = None,
 ) -> Result:
-    """Inject failures into the recorded calls of a suite's cases, and see how a model recovers.
+    """Inject failures into a suite's cases and see how a model recovers.
 
     The model goes on from each case by itself; its calls are answered by the recording, but for the one that fails. No
     recording is changed and no live tool is reached. Exit code 3 when more than 2 % of the trials ended in an

@@ -30,7 +30,7 @@ def lint(
     limit: int = 100,
     strict: bool = False,
 ) -> Result:
-    """Say what makes tools hard to call rightly: their interfaces, and the texts of their errors.
+    """Say what makes tools hard to call rightly, and what changed in them.
 
     Without a file the tools are those that recorded model calls offered. With sessions (--session, or the filters of
     session list) the texts of their failed calls are judged too. Exit code 1 when --against finds a breaking change,

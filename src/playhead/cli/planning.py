@@ -21,7 +21,7 @@ def plan(
     before: str | None = None,
     again: str | None = None,
 ) -> Result:
-    """Say how many cases and runs a question needs, and what a suite of this size can see.
+    """Say how many cases and runs are needed, and what a suite can see.
 
     Args:
         cases: Cases of the suite.
@@ -128,7 +128,7 @@ def _text(data: dict[str, Any]) -> list[Block]:
             ("either side", f"{100 * data['halfwidth']:.1f} points (Wilson {100 * low:.1f} to {100 * high:.1f} %)"),
             ("a drop of", f"{100 * data['margin']:g} points"),
             ("unpaired power", f"{100 * data['unpaired_power']:.1f} %, {data['cases_unpaired']} cases for 80 %"),
-            ("never seen means", f"at most {100 * data['zero_events_upper']:.2f} % of the trials of {data['runs']} runs"),
+            ("never seen means", f"at most {100 * data['zero_events_upper']:.2f} % of trials, {data['runs']} runs"),
             ("smallest intent", f"{data['smallest_intent']} cases, when nothing differs"),
         ])
     ]  # fmt: skip

@@ -27,7 +27,7 @@ def gate(
     accept: bool = False,
     report: tuple[str, ...] = (),
 ) -> Result:
-    """Say whether a run may ship: pass (exit 0), fail (1) or inconclusive (4), with reasons.
+    """Say whether a run may ship: pass, fail or inconclusive, with reasons.
 
     Fails on proof of harm only, so that an identical release is blocked in at most 5 % of comparisons, all criteria
     together; passes on proof that no loss of a margin is left. Exit code 3: too many trials ended in errors to judge.

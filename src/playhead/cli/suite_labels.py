@@ -40,7 +40,7 @@ def label(
     concurrency: int = 8,
     dry_run: bool = False,
 ) -> Result:
-    """Give a suite's cases labels that cost nobody an hour.
+    """Give a suite's cases weak, mined or proposed labels, or facts.
 
     weak takes over what confirmed sessions did; mine takes failures that a later call corrected; propose asks a model,
     which does not see what was recorded; facts finds values that the recorded results and the recorded answer share.
@@ -175,7 +175,7 @@ def review(
     reason: str | None = None,
     who: str | None = None,
 ) -> Result:
-    """Work through the labels that a person should look at, and see how far the rest can be trusted.
+    """Decide on labels, and see how far the rest can be trusted.
 
     On a terminal each case is shown, and a key decides: a number accepts that label, e edits, r rejects, s skips, q
     ends. Elsewhere the queue is printed; --decisions takes what was decided.

@@ -17,7 +17,7 @@ def report(
     run: str = "last", /, *, context: Ctx, against: str | None = None, recovery: str | None = None,
     to: tuple[str, ...] = (),
 ) -> Result:  # fmt: skip
-    """Show what a run of a suite scored: rates by dimension and intent, flaky cases, argument errors, recovery.
+    """Show what a run of a suite scored, as text or as a page.
 
     Args:
         run: Id of a suite run, last, last~1, or a file that suite run --export wrote.
@@ -107,7 +107,7 @@ def compare(
     cheapest_within: Annotated[float | None, Parameter(name="--cheapest-within")] = None,
     floor: float = 0.8,
 ) -> Result:
-    """Compare runs of several models on the cases they share, and name the cheapest that is good enough.
+    """Compare runs of several models, and name the cheapest good enough.
 
     All models are compared by Cochran's Q, then pair by pair by McNemar's exact test with Holm's adjustment, on cases
     that a model passes in most of its runs. Exit code 1 when --cheapest-within finds none.

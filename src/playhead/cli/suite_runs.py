@@ -51,7 +51,7 @@ def run(
     export: str | None = None,
     trust: tuple[Literal["weak", "mined", "proposed"], ...] = (),
 ) -> Result:
-    """Try every case of a suite with one model or several, and score what they do.
+    """Try every case of a suite with one model or several, and score it.
 
     Each trial is stored when it is done. A run that was interrupted, or stopped by its budget, goes on with --resume.
     No trial reaches a live tool. Exit code 3 when more than 2 % of the trials ended in an infrastructure error.

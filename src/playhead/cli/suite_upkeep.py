@@ -17,7 +17,7 @@ def refresh(
     suite: str, /, *, context: Ctx, since: str = "30d", per_intent: int = 20, agent: tuple[str, ...] = (),
     apply: bool = False,
 ) -> Result:  # fmt: skip
-    """Plan new cases from recent sessions, and say how fresh the suite is.
+    """Plan new cases from recent sessions, and say how fresh a suite is.
 
     Near duplicates are left out: the same tools called after the same last words of the user. Labels come as with
     playhead suite build. Nothing changes without --apply.

@@ -66,7 +66,7 @@ def build(
     cohort: str | None = None,
     limit: int | None = None,
 ) -> Result:
-    """Make a suite of cases from recorded sessions, or from files of a benchmark.
+    """Make a suite of cases from sessions, or from files of a benchmark.
 
     Every answer of a model becomes a case: what came before it, the tools that were offered, and what the recording did
     next. Sessions that a verdict or reward confirms give weak labels, failures that were corrected give mined ones.
@@ -300,7 +300,7 @@ def show(
     state: Literal["reviewed", "mined", "weak", "proposed", "rejected", "unlabelled"] | None = None,
     limit: int = 50,
 ) -> Result:
-    """Show a suite's cases with the state of their labels and their slice.
+    """Show a suite's cases with label state and slice.
 
     What is held back is counted and not shown.
 

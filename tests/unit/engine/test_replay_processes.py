@@ -10,7 +10,8 @@ def test_what_killed_replays_left_behind_is_removed_but_not_looked_for_each_time
     def left(name: str, days: int) -> Path:
         path = tmp_path / name
         path.write_text("")
-        os.utime(path, (path.stat().st_mtime - days * DAY,) * 2)
+        then = path.stat().st_mtime - days * DAY
+        os.utime(path, (then, then))
         return path
 
     old, young, ours = left("999999999-1", 2), left("999999998-1", 0), left(f"{os.getpid()}-1", 2)
