@@ -394,3 +394,19 @@ def test_ids_are_the_same_in_every_store(tmp_path: Path) -> None:
 def test_every_format_has_a_name_and_words() -> None:
     assert {n for n, _ in list_formats()} == {"playhead", "otlp", "openai_chat", "tau_bench", "tau2", "swe_agent"}
     assert all(about for _, about in list_formats())
+
+
+def test_a_record_that_comes_twice_with_other_content_is_refused_and_settles(tmp_path: Path) -> None:
+    def chat(answer: str) -> str:
+        messages = [{"role": "user", "content": "where is it?"}, {"role": "assistant", "content": answer}]
+        return json.dumps({"id": "c1", "messages": messages})
+
+    file = tmp_path / "chats.jsonl"
+    file.write_text(f"{chat('here')}\n{chat('there')}\n")
+    store = MemoryStore()
+    first = import_paths(store, [file])
+    again = import_paths(store, [file])
+    assert [error.code for error in first.errors] == ["duplicate_record"]
+    assert (first.created, again.created, again.updated) == (1, 0, 0)
+    (session,) = store.sessions.find(SessionQuery()).items
+    assert session.output == "here"

@@ -180,6 +180,7 @@ class Importing:
         made = self._made(plan, stored)
         if not self._wanted(made.session):
             return
+        self._refuse_another(made, stored, plan)
         warnings = plan.warnings if isinstance(plan, Plan) else ()
         self._count(format, self._write(made, stored), made.tally, (*warnings, *made.notes))
         if isinstance(plan, NativePlan) and not self._options.dry_run:
@@ -208,14 +209,17 @@ class Importing:
         for session in self._sessions.find(query).items:
             if session.imported is None or session.imported.format != trace.format:
                 continue
-            models = [n for n in self._sessions.nodes(session.id) if n.kind is NodeKind.MODEL_CALL and n.outcome]
-            if (
-                models
-                and models[-1].outcome
-                and continues(trace.transcript, models[-1].inputs, models[-1].outcome.value)
-            ):
+            if self._continues(trace, session):
                 return session
         return None
+
+    def _continues(self, trace: Trace, stored: Session) -> bool:
+        """Whether a transcript begins with the whole of a stored one."""
+        models = [n for n in self._sessions.nodes(stored.id) if n.kind is NodeKind.MODEL_CALL and n.outcome]
+        last = models[-1] if models else None
+        if trace.transcript is None or last is None or last.outcome is None:
+            return False
+        return continues(trace.transcript, last.inputs, last.outcome.value)
 
     def _replays(self, plan: NativePlan) -> None:
         """The replays that came with a session, unless they are here."""
@@ -247,6 +251,25 @@ class Importing:
             runs = combined(restore(stored, *held), plan.runs)
         made = assemble(runs, self._options.settings, identity=plan.identity, keep_id=stored.id)
         return _placed_as(_priced(made), stored)
+
+    def _refuse_another(self, made: Assembled, stored: Session | None, plan: Plan | NativePlan) -> None:
+        """A whole record that comes twice in one import with different content: importing again would never settle.
+
+        Raises:
+            RecordError: it is one; what came first stays.
+        """
+        whole = isinstance(plan, NativePlan) or (
+            plan.trace.whole and not (stored and self._continues(plan.trace, stored))
+        )
+        if stored is None or not whole or stored.id not in self._seen or self._options.dry_run:
+            return
+        held = self._sessions.nodes(stored.id), self._sessions.verdicts(stored.id)
+        would_be = replacing(stored, held[1], made.session, made.verdicts)
+        if content_digest(stored, *held) != content_digest(would_be.session, made.nodes, would_be.verdicts):
+            raise RecordError(
+                "duplicate_record", f"session {stored.id!r} came before in this import, with other content",
+                _external(plan),
+            )  # fmt: skip
 
     def _wanted(self, session: Session) -> bool:
         options = self._options

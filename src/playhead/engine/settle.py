@@ -51,8 +51,6 @@ def settle(
 
     ``extra`` are rows from outside the seam, such as refused connections.
     """
-    ledger = (*state.ledger, *leftovers(state), *extra)
-    ledger += tuple(_unseen_stop(state, ledger))
     from_history = isinstance(state.model_policy, HistoryModel)
     no_models = not any(n.kind is NodeKind.MODEL_CALL for n in (*baseline_nodes, *result_nodes))
     output = from_history or (no_models and not fork)  # a live model may say something else
@@ -65,6 +63,10 @@ def settle(
         models=from_history,
         output=output or baseline.status is not result.status,
     )
+    made = _answered_by_itself(comparison, result_nodes)
+    unused = [row for row in leftovers(state) if row.tool is not None or row.from_node not in made]
+    ledger = (*state.ledger, *unused, *extra)
+    ledger += tuple(_unseen_stop(state, ledger))
     lost = output and (lost_output(baseline) or lost_output(result))
     judged = fidelity(
         comparison,
@@ -84,6 +86,12 @@ def settle(
         guard=guard,
     )
     return Settled(replay=final, comparison=comparison)
+
+
+def _answered_by_itself(comparison: Comparison, result_nodes: Sequence[Node]) -> set[str]:
+    """Recorded model calls that the agent answered itself again, such as by a hook of its own: nobody had to decide."""
+    own = {n.id for n in result_nodes if n.model is not None and n.model.provenance is None}
+    return {baseline for baseline, result in comparison.aligned if result in own}
 
 
 def _unseen_stop(state: ReplayState, ledger: Sequence[LedgerRow]) -> Iterator[LedgerRow]:
