@@ -41,6 +41,20 @@ def nothing_stays_installed() -> Iterator[None]:
         installation.uninstall()
 
 
+@pytest.fixture(autouse=True)
+def no_recorder_stays() -> Iterator[None]:
+    """What one test began to record into is closed for the next."""
+    project = sys.modules.get("playhead.engine.project")
+    before = None if project is None else project.current_recorder()
+    yield
+    project = sys.modules.get("playhead.engine.project")
+    made = None if project is None else project.current_recorder()
+    if project is not None and made is not None and made is not before:
+        project.use_recorder(before)
+        made.close()
+        made.store.close()
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Recordings made by others; not part of the repository."""
