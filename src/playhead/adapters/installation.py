@@ -4,14 +4,12 @@ Adapters wrap public methods of frameworks that are imported already; for those 
 that nothing is ever imported for the user.
 """
 
-import importlib.util
+import importlib
 import sys
-from collections.abc import Callable, Sequence
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
+from functools import partial
 from typing import NamedTuple
 
+from playhead.engine.import_hook import ImportHook
 from playhead.engine.zero_code import want_sessions
 
 
@@ -44,45 +42,7 @@ _ADAPTERS = (
 )
 
 
-class _Waiting(MetaPathFinder):
-    """Sees a framework being imported and installs its adapter right after."""
-
-    def __init__(self, adapters: Sequence[_Adapter]) -> None:
-        self.pending = {a.framework: a for a in adapters}
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        adapter = self.pending.pop(fullname, None)
-        if adapter is None:
-            return None
-        spec = importlib.util.find_spec(fullname)
-        if spec is None or spec.loader is None:
-            self.pending[fullname] = adapter
-            return None
-        spec.loader = _After(spec.loader, lambda: _activate(adapter))
-        return spec
-
-
-class _After(Loader):
-    """Runs the real loader, then what was waiting for it."""
-
-    def __init__(self, inner: Loader, then: Callable[[], None]) -> None:
-        self._inner = inner
-        self._then = then
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._inner.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        self._inner.exec_module(module)
-        spec = module.__spec__
-        if spec is not None:
-            spec.loader = self._inner
-        self._then()
-
-
-_state: dict[str, _Waiting] = {}
+_state: dict[str, ImportHook] = {}
 
 
 def _activate(adapter: _Adapter) -> None:
@@ -101,8 +61,8 @@ def install(*, sessions: bool = True) -> None:
     if sessions:
         want_sessions(True)
     if "waiting" not in _state:
-        _state["waiting"] = _Waiting([a for a in _ADAPTERS if a.framework not in sys.modules])
-        sys.meta_path.insert(0, _state["waiting"])
+        _state["waiting"] = ImportHook({a.framework: partial(_activate, a) for a in _ADAPTERS})
+        _state["waiting"].start()
     for adapter in _ADAPTERS:
         if adapter.framework in sys.modules:
             _activate(adapter)
@@ -112,8 +72,8 @@ def uninstall() -> None:
     """Takes back what `install` did."""
     want_sessions(False)
     waiting = _state.pop("waiting", None)
-    if waiting is not None and waiting in sys.meta_path:
-        sys.meta_path.remove(waiting)
+    if waiting is not None:
+        waiting.stop()
     for module in {a.module for a in _ADAPTERS}:
         if module in sys.modules:
             sys.modules[module].uninstall()
