@@ -87,16 +87,16 @@ def _below(root: dict[str, Any], schema: dict[str, Any], at: str, depth: int) ->
     if depth == 0:
         return
     for name, raw in obj(schema.get("properties")).items():
-        declared = _plain(root, raw)
+        declared = followed(root, raw)
         pointer = f"{at}/{_step(name)}"
         yield Parameter(pointer, name, declared)
         inner, below = declared, pointer
         while is_object(inner.get("items")):
-            inner, below = _plain(root, inner["items"]), f"{below}/*"
+            inner, below = followed(root, inner["items"]), f"{below}/*"
         yield from _below(root, inner, below, depth - 1)
 
 
-def _plain(root: dict[str, Any], raw: Any) -> dict[str, Any]:
+def followed(root: dict[str, Any], raw: Any) -> dict[str, Any]:
     """A schema with its reference followed, and of a choice with null the other member; its own texts stay."""
     schema = obj(raw)
     for _ in range(8):
@@ -111,7 +111,7 @@ def _plain(root: dict[str, Any], raw: Any) -> dict[str, Any]:
         members = [m for m in objects(schema.get(choice)) if m.get("type") != "null"]
         if len(members) == 1:
             rest = {k: v for k, v in schema.items() if k != choice}
-            return {**_plain(root, members[0]), **rest}
+            return {**followed(root, members[0]), **rest}
     return schema
 
 
@@ -170,7 +170,7 @@ def _parameter(tool: str, parameter: Parameter) -> Iterator[Finding]:
         yield finding("vague_name", "the name does not say what it holds", f"say which: for example {_better(name)}")
     if is_text and _ends_in_path(name) and not re.search(r"\b(absolute|relative|name)", about, re.IGNORECASE):
         yield finding("path_base", "a path from where?", "say absolute or relative to what, or that it is a name")
-    if is_text and _DATES & set(name.lower().split("_")) and not _has_form(schema):
+    if is_text and names_date(name) and not _has_form(schema):
         yield finding(
             "date_without_format",
             "a date or time without a format",
@@ -178,8 +178,18 @@ def _parameter(tool: str, parameter: Parameter) -> Iterator[Finding]:
         )
     if not _is_bound(schema) and len(about.strip()) < 10:
         yield finding("no_description", "neither described nor bound by its schema", "say what it is, with an example")
-    if "enum" not in schema and "const" not in schema and _PROSE.search(about):
+    if "enum" not in schema and "const" not in schema and lists_values(about):
         yield finding("values_in_prose", "the description lists values, the schema does not", "add them as enum")
+
+
+def names_date(name: str) -> bool:
+    """Whether a parameter of this name holds a date or time."""
+    return bool(_DATES & set(name.lower().split("_")))
+
+
+def lists_values(about: str) -> bool:
+    """Whether a description lists the values that may stand there."""
+    return _PROSE.search(about) is not None
 
 
 def _better(name: str) -> str:
@@ -367,6 +377,6 @@ def _required(tool: ToolSchema) -> set[str]:
     for parameter in parameters(tool):
         inner, at = parameter.schema, parameter.pointer
         while is_object(inner.get("items")):
-            inner, at = _plain(root, inner["items"]), f"{at}/*"
+            inner, at = followed(root, inner["items"]), f"{at}/*"
         found |= {f"{at}/{_step(str(name))}" for name in inner.get("required") or ()}
     return found
