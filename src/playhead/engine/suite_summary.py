@@ -60,7 +60,8 @@ def summary_of(
     trusted = [state for state in trust if state in TRUST]
     known = {case.id: case for case in contents.cases}
     tried = [known[id] for id in run.cases if id in known]
-    gone = 0 if "inject" in run.config else len(run.cases) - len(tried)  # a variant is no case of its own
+    made = {"inject", "fuzz", "probes"} & run.config.keys()  # cases that a run makes are none of the suite's
+    gone = 0 if made else len(run.cases) - len(tried)
     cases = [_case(case, settled[case.id], contents, trials.get(case.id, ()), groups, trusted) for case in tried]
     notes = (*run.notes, *([f"{gone} cases of the run are no longer in the suite"] if gone else []))
     return RunSummary(

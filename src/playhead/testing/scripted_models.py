@@ -29,7 +29,7 @@ from playhead.core.suite import Case, ToolSchema
 from playhead.core.trial_drive import ModelAsk, ModelSaid
 from playhead.engine.model_access import Place, StrictUse
 
-__all__ = ["SCRIPTED", "Coin", "Scripted", "ScriptedAccess", "scripted"]
+__all__ = ["SCRIPTED", "Coin", "CoinAccess", "Scripted", "ScriptedAccess", "scripted"]
 
 Model: TypeAlias = Callable[[ModelAsk], ModelSaid]
 
@@ -227,6 +227,23 @@ class Coin:
         drawn = ((ask.seed or 0) * 2654435761 % 2**32) / 2**32
         name = self.tools[0] if drawn < self.share else self.tools[1]
         return ModelSaid(message=parts.message("assistant", [parts.call(name, {}, "coin")]), served="scripted-coin")
+
+
+class CoinAccess:
+    """`Coin` for the trials of probes: ``pairs`` are the two tools of each case."""
+
+    def __init__(self, pairs: Mapping[str, tuple[str, str]], share: float = 0.5) -> None:
+        self.name = "scripted:coin"
+        self._coins = {case: Coin(tools=pair, share=share) for case, pair in pairs.items()}
+
+    def strict(self, tools: Sequence[ToolSchema]) -> StrictUse:
+        return StrictUse()
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    async def ask(self, ask: ModelAsk, at: Place) -> ModelSaid:
+        return self._coins[at.case](ask)
 
 
 class ScriptedAccess:
