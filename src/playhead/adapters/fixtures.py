@@ -1,10 +1,10 @@
 """`playhead.fixtures(...)`: record what a block asks of the network once, and serve it from then on."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Literal
+from typing import Literal, cast
 
 from playhead.adapters.http import intercepting
 from playhead.core.fixture_modes import Mode, parse_effects
@@ -53,7 +53,8 @@ class fixtures:  # noqa: N801 - used as a function
         set: a subfolder of the fixture folder; left out, ``PLAYHEAD_SET``, else the shared set.
         dir: the fixture folder.
         http: True for the requests of every host, or the hosts (``api.example.com``, ``*.example.com``, ``host:8080``).
-        ignore: JSON pointers that do not count in requests: ``/body/json/ts``, ``/url/query/nonce``.
+        ignore: JSON pointers that do not count in requests: ``/body/json/ts``, ``/url/query/nonce``; or a mapping of
+            pointers by op id or request (``GET api.example.com``).
         match_headers: request headers that count. keep_headers: response headers stored beside the usual ones.
         sort_query: the order of the query does not count.
         timing: ``recorded`` gives the chunks of a stream with their pauses, a number with that factor of them.
@@ -78,7 +79,7 @@ class fixtures:  # noqa: N801 - used as a function
         dir: str | os.PathLike[str] | None = None,
         *,
         http: bool | Iterable[str] = False,
-        ignore: Iterable[str] = (),
+        ignore: Iterable[str] | Mapping[str, Iterable[str]] = (),
         match_headers: Iterable[str] = (),
         keep_headers: Iterable[str] = (),
         sort_query: bool = False,
@@ -91,20 +92,29 @@ class fixtures:  # noqa: N801 - used as a function
         allow_empty: bool = False,
         strict: bool = False,
     ) -> None:
-        if isinstance(http, str):
-            raise UsageError(f"http is {http!r}", hint=f"http=[{http!r}]")
+        for name, texts in {"http": http, "ignore": ignore, "match_headers": match_headers}.items():
+            if isinstance(texts, str):
+                raise UsageError(f"{name} is {texts!r}", hint=f"{name}=[{texts!r}]")
+        for name, value, known in (
+            ("on_miss", on_miss, ("fail", "error_result")), ("repeat", repeat, ("error", "last", "first")),
+            ("sequence", sequence, ("all", "last")), ("order", order, (None, "recorded")),
+        ):  # fmt: skip
+            if value not in known:
+                raise UsageError(f"{name} is {value!r}", hint=f"one of {', '.join(map(repr, known))}")
+        by_tool = cast("Mapping[str, Iterable[str]]", ignore) if isinstance(ignore, Mapping) else {}
         rules = HttpRules(
             hosts=None if http is True else tuple(http or ()),
-            ignore=tuple(ignore),
+            ignore=() if by_tool else tuple(ignore),
             match_headers=tuple(match_headers),
             keep_headers=tuple(keep_headers),
             sort_query=sort_query,
         )
         self._mode = mode
         self._dir = dir
-        self._options = FixtureOptions(
+        self.options = FixtureOptions(
             set_name=os.environ.get("PLAYHEAD_SET", "") if set is None else set,
             http=rules if http else None,
+            ignore={tool: (each,) if isinstance(each, str) else tuple(each) for tool, each in by_tool.items()},
             on_miss=on_miss,
             repeat=repeat,
             sequence=sequence,
@@ -118,11 +128,11 @@ class fixtures:  # noqa: N801 - used as a function
         self._stack = ExitStack()
 
     def __enter__(self) -> FixtureTape:
-        self._run = open_run(self._mode, self._dir, self._options)
+        self._run = open_run(self._mode, self._dir, self.options)
         if self._run is not None:
             with ExitStack() as stack:
                 stack.enter_context(in_force(self._run))
-                if self._options.http is not None:
+                if self.options.http is not None:
                     stack.enter_context(intercepting())
                 self._stack = stack.pop_all()
         return FixtureTape(self._run)

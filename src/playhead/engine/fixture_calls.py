@@ -1,10 +1,10 @@
 """One call at the fixtures: served, sent and recorded, compared, or refused."""
 
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Literal, NoReturn, Protocol
 
@@ -55,6 +55,8 @@ class FixtureOptions:
 
     set_name: str = ""
     http: HttpRules | None = None
+    ignore: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Pointers that do not count, by op id or request."""
     on_miss: Literal["fail", "error_result"] = "fail"
     repeat: Literal["error", "last", "first"] = "error"
     sequence: Literal["all", "last"] = "all"

@@ -87,12 +87,13 @@ class FixtureRun:
     def http_call(self, tool: str, arguments: JSON, effect: str) -> FixtureCall:
         """A request, as it begins. Raises `ReplayStop` once the run was stopped, or without a key."""
         self.check()
-        keyed = without(arguments, self.rules.ignore)
+        ignore = (*self.rules.ignore, *self.options.ignore.get(tool, ()))
+        keyed = without(arguments, ignore)
         try:
             key = call_key(tool, keyed, namespace="http")
         except NoKeyError as error:
             self.refuse(tool, f"it has no key: {error}")
-        ignored = self.rules.ignore if keyed != arguments else ()
+        ignored = ignore if keyed != arguments else ()
         return FixtureCall(self, "http", tool, key, keyed, effect=effect, ignored=ignored)
 
     def refuse(self, tool: str, reason: str) -> NoReturn:

@@ -26,8 +26,9 @@ _SETTINGS = ("dir", "mode", "ops")
 
 
 def current_run() -> FixtureRun | None:
-    """The run of the calling context; of a thread without context, the one that began last."""
-    return _HERE.get() or (_open[-1] if _open else None)
+    """The run of the calling context; of one without, or one that outlived its own run, the one that began last."""
+    run = _HERE.get()
+    return run if run in _open else (_open[-1] if _open else None)
 
 
 def _with_http() -> FixtureRun | None:
@@ -35,8 +36,11 @@ def _with_http() -> FixtureRun | None:
     return run if run is not None and run.options.http is not None else None
 
 
-def chosen_mode(mode: str | None, project: Project, environment: Mapping[str, str]) -> Mode:
-    """The first of argument, ``PLAYHEAD_MODE`` and setting; ``replay`` in pytest, else ``live``. In CI auto is replay.
+def chosen_mode(
+    mode: str | None, project: Project, environment: Mapping[str, str], *, marker: str | None = None
+) -> Mode:
+    """The first of argument, ``PLAYHEAD_MODE``, a test's ``marker`` and setting; ``replay`` in pytest, else ``live``.
+    In CI auto is replay.
 
     Raises:
         UsageError: one of them is no mode.
@@ -44,6 +48,7 @@ def chosen_mode(mode: str | None, project: Project, environment: Mapping[str, st
     said = (
         (mode, "mode"),
         (environment.get("PLAYHEAD_MODE"), "PLAYHEAD_MODE"),
+        (marker, "mode"),
         (_setting(project, "mode"), f"{project.source}: fixtures.mode"),
     )
     found: Mode = "replay" if "PYTEST_CURRENT_TEST" in environment else "live"
@@ -72,13 +77,19 @@ def _setting(project: Project, name: str) -> str | None:
     return value
 
 
-def open_run(mode: str | None, directory: str | os.PathLike[str] | None, options: FixtureOptions) -> FixtureRun | None:
+def open_run(
+    mode: str | None, directory: str | os.PathLike[str] | None, options: FixtureOptions, *,
+    project: Project | None = None, command: str | None = None,
+) -> FixtureRun | None:  # fmt: skip
     """A run in the chosen mode; None in mode live, in which nothing is read or written.
+
+    Args:
+        command: how to record what is missing.
 
     Raises:
         UsageError: no such mode. NoFixturesError: a replay without recordings.
     """
-    project = find_project()
+    project = project or find_project()
     chosen = chosen_mode(mode, project, os.environ)
     if chosen == "live":
         return None
@@ -87,7 +98,7 @@ def open_run(mode: str | None, directory: str | os.PathLike[str] | None, options
         folder_of(project, directory),
         options,
         redactor=project.redactor(),
-        command=_command(os.environ),
+        command=command or _command(os.environ),
         clock=SYSTEM_CLOCK,
         ids=SYSTEM_IDS,
     )
@@ -109,7 +120,7 @@ def in_force(run: FixtureRun) -> Generator[FixtureRun]:
     _open.append(run)
     try:
         with ExitStack() as stack:
-            if run.options.http is not None:
+            if run.options.http is not None or run.mode == "replay":
                 stack.enter_context(guarded(_watch(run)))
             yield run
     finally:
@@ -120,8 +131,8 @@ def in_force(run: FixtureRun) -> Generator[FixtureRun]:
 def _watch(run: FixtureRun) -> EgressGuard:
     if run.mode != "replay":
         return _Watcher(run)
-    # with chosen hosts only, a server that the test itself started on loopback is none of the fixtures' business
-    loopback = run.options.http is not None and run.options.http.hosts is not None
+    # unless every host is meant, a server that the test itself started on loopback is none of the fixtures' business
+    loopback = run.options.http is None or run.options.http.hosts is not None
     guard = EgressGuard(allow_models=False, loopback=loopback, on_block=lambda host: run.problem(_blocked(host)))
 
     def let_through(host: str) -> None:

@@ -45,7 +45,7 @@ class OpCall:
         run.check()
         arguments, no_key = self._arguments(args, kwargs)
         scope = op.scope(args)
-        ignore = tuple(op.options.ignore)
+        ignore = (*op.options.ignore, *run.options.ignore.get(op.id, ()))
         key = ""
         if no_key is None:
             try:
