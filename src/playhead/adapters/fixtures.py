@@ -65,6 +65,7 @@ class fixtures:  # noqa: N801 - used as a function
         effects: the most that record, auto and check may run: ``read``, ``write``, ``destructive``.
         allow_empty: a replay that asks for nothing is fine.
         strict: recordings that nothing asked for let a replay fail.
+        save: ``always`` puts in use what a run recorded that failed, and marks the set as incomplete.
 
     Raises:
         NoFixturesError: a replay where nothing is recorded. MissingFixtureError: a request that nothing answers.
@@ -91,6 +92,7 @@ class fixtures:  # noqa: N801 - used as a function
         effects: Literal["read", "write", "destructive"] | None = None,
         allow_empty: bool = False,
         strict: bool = False,
+        save: Literal["success", "always"] = "success",
     ) -> None:
         for name, texts in {"http": http, "ignore": ignore, "match_headers": match_headers}.items():
             if isinstance(texts, str):
@@ -123,6 +125,7 @@ class fixtures:  # noqa: N801 - used as a function
             timing=1.0 if timing == "recorded" else float(timing or 0),
             allow_empty=allow_empty,
             strict=strict,
+            save=save,
         )
         self._run: FixtureRun | None = None
         self._stack = ExitStack()

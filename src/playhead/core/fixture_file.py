@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from playhead.core.canonical import NoKeyError, parse_json
+from playhead.core.canonical import NoKeyError, digest, parse_json
 from playhead.core.keys import KEY_VERSION, call_key
 from playhead.core.protocol.shape import is_list, is_object
 from playhead.core.values import JSON
@@ -79,6 +79,19 @@ def dump(fixture: Fixture) -> bytes:
     if fixture.scope is not None:
         document["scope"] = fixture.scope
     return document_text(document)
+
+
+def outcome_digest(outcome: JSON) -> str:
+    """What tells an outcome from an edited one; it stands in ``recorded``."""
+    return f"sha256:{digest(outcome).hex()}"
+
+
+def edited(fixture: Fixture) -> bool:
+    """Whether the outcome is another than the one that was recorded. Files without a digest are taken as they are."""
+    said = fixture.recorded.get("outcome")
+    if said is None or {"body", "truncated"} & set(fixture.outcome):  # these are digests themselves
+        return False
+    return said != outcome_digest(fixture.outcome)
 
 
 def document_text(document: JSON) -> bytes:

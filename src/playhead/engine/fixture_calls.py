@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Literal, NoReturn, Protocol
 
-from playhead.core.fixture_file import Fixture
+from playhead.core.fixture_file import Fixture, outcome_digest
 from playhead.core.fixture_modes import Mode
 from playhead.core.http.request import HttpRules
 from playhead.core.http.response import HttpAnswer, read
@@ -30,7 +30,7 @@ inside_op: ContextVar[bool] = ContextVar("playhead_fixture_inside_op", default=F
 _COMPARED_HEADERS = ("content-type", "location")
 
 
-Status = Literal["served", "recorded", "missed", "live", "refused", "not_recorded", "same", "changed", "new"]
+Status = Literal["served", "recorded", "missed", "live", "refused", "not_recorded", "same", "changed", "new", "gone"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,16 +42,18 @@ class FixtureRow:
     status: Status
     file: str | None = None
     occurrence: int | None = None
+    kind: str = "op"
     note: str = ""
     pointers: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     """``loose``: pointers were ignored; ``outdated``: recorded under another declaration or code; ``stale``: it does
-    not fit the declared result."""
+    not fit the declared result; ``superseded``: recording it again failed (``note``: why), so the answer is older."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixtureOptions:
-    """How a run of fixtures behaves. ``http`` is None where requests are left alone."""
+    """How a run of fixtures behaves. ``http`` is None where requests are left alone; ``save="always"`` puts in use what
+    a run recorded that failed; ``test`` is the node id of the test that the set belongs to."""
 
     set_name: str = ""
     http: HttpRules | None = None
@@ -65,6 +67,8 @@ class FixtureOptions:
     timing: float = 0.0
     allow_empty: bool = False
     strict: bool = False
+    save: Literal["success", "always"] = "success"
+    test: str = ""
 
 
 class Run(Protocol):
@@ -87,6 +91,7 @@ class Run(Protocol):
     def problem(self, text: str) -> None: ...
     def write(self, order: int, fixture: Fixture) -> None: ...
     def now(self) -> str: ...
+    def superseded(self, key: str) -> str | None: ...
 
 
 class FixtureCall:
@@ -180,7 +185,9 @@ class FixtureCall:
                 _readable(value, fixture)
         except FixtureFormatError as error:
             raise run.stop(error) from None
-        self._row("served", fixture, marks=(*marks, *(("loose",) if fixture.ignored or self._ignored else ())))
+        older = run.superseded(self.key)
+        marks = (*marks, *(("loose",) if fixture.ignored or self._ignored else ()))
+        self._row("served", fixture, note=older or "", marks=(*marks, *(("superseded",) if older else ())))
         run.end(self)
         return value
 
@@ -243,6 +250,7 @@ class FixtureCall:
                 "ms": round((run.clock.tick() - self._tick) / 1e6, 1),
                 "playhead": version("playhead"),
                 "language": "python",
+                "outcome": outcome_digest(outcome),
             },
         )
         run.write(self._order, fixture)
@@ -280,6 +288,7 @@ class FixtureCall:
                 tool=self.tool,
                 key=self.key,
                 status=status,
+                kind=self.kind,
                 file=fixture.name if fixture is not None else None,
                 occurrence=fixture.occurrence if fixture is not None else None,
                 note=note,

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Literal
 
 from playhead.core.fixture_file import Fixture, dump
-from playhead.core.protocol.shape import is_object
+from playhead.core.fixture_notes import notes_in
 from playhead.core.redact import Redactor
 from playhead.errors import FixtureFormatError
 from playhead.store.fixtures import FixtureFolder
@@ -105,13 +105,11 @@ def _report(folder: FixtureFolder, name: str, readable: list[Fixture], count: in
         message = f"recording.json counts {counted} files, {count} found"
         yield FixtureCheck(check="set.count", level="fail", subject=label, message=message, fix="record again")
     keys = {fixture.key: fixture.name for fixture in readable}
-    for note in report.get("not_recorded") or ():
-        if not is_object(note):
-            continue
-        tool, reason = str(note.get("tool")), str(note.get("reason"))
-        file = keys.get(str(note.get("key")))
-        if file is not None:
-            message = f"re-recording failed ({reason}); this answer is older"
+    for note in notes_in(report):
+        tool, reason = note.tool, note.reason
+        file = keys.get(note.key)
+        if note.superseded and file is not None:
+            message = f"re-recording on {note.at[:10]} failed ({reason}); this answer is older"
             yield FixtureCheck(check="file.superseded", level="warn", subject=file, message=message, fix="record again")
         elif all(fixture.tool != tool for fixture in readable):
             message = f"{tool}: the recording run failed ({reason}); nothing to replay"

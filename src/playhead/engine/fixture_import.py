@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from playhead.core.canonical import NoKeyError
-from playhead.core.fixture_file import Fixture, dump
+from playhead.core.fixture_file import Fixture, dump, outcome_digest
 from playhead.core.http.request import HttpRequest, HttpRules, arguments_of, effect_of, header, tool_of, without
 from playhead.core.http.response import HttpAnswer, kept, store
 from playhead.core.http.secrets import without_secrets
@@ -16,6 +16,7 @@ from playhead.core.keys import call_key
 from playhead.core.redact import Redactor
 from playhead.core.values import JSON
 from playhead.engine.fixture_calls import tags_in
+from playhead.store.fixture_writing import FixtureWriter
 from playhead.store.fixtures import FixtureFolder
 
 
@@ -42,7 +43,7 @@ class ImportPlan:
         Raises:
             StoreError: they cannot be written.
         """
-        writer = folder.writer(self.set_name, run)
+        writer = FixtureWriter(folder, self.set_name, run)
         for order, fixture in enumerate(self.fixtures):
             writer.add(order, fixture)
         writer.finish({"playhead": "recording/1", "command": f"import of {self.cassette}", "hosts": [],
@@ -100,6 +101,7 @@ def _fixture(interaction: Interaction, rules: HttpRules, redactor: Redactor, now
             "playhead": version("playhead"),
             "language": "python",
             "imported": "vcr",
+            "outcome": outcome_digest(outcome),
         },
     )
     held = redactor.known_in(dump(fixture))

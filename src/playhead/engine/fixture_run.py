@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import NoReturn
 
 from playhead.core.canonical import NoKeyError
 from playhead.core.fixture_file import Fixture, dump
 from playhead.core.fixture_miss import Asked, Recorded, missing
 from playhead.core.fixture_modes import Mode, may_run
+from playhead.core.fixture_notes import Note
 from playhead.core.http.request import HttpRules, without
 from playhead.core.keys import call_key
 from playhead.core.redact import Redactor
@@ -19,6 +21,7 @@ from playhead.core.values import JSON
 from playhead.engine.clock import Clock, IdSource
 from playhead.engine.fixture_calls import FixtureCall, FixtureOptions, FixtureRow
 from playhead.errors import (
+    FixtureFormatError,
     FixtureRunError,
     NoFixturesError,
     OpError,
@@ -27,7 +30,11 @@ from playhead.errors import (
     ReplayStop,
     StoreError,
 )
+from playhead.store.fixture_writing import FixtureWriter, recover
 from playhead.store.fixtures import FixtureFolder
+
+watchers: list[Callable[["FixtureRun"], None]] = []
+"""Told of every run that is over."""
 
 
 @dataclass(slots=True)
@@ -65,14 +72,17 @@ class FixtureRun:
         self._started = 0
         self._in_flight: dict[str, list[FixtureCall]] = {}
         folder.place(options.set_name)  # a name that is none is told before anything runs
-        self._writer = folder.writer(options.set_name, ids(), only_last=options.sequence == "last")
+        self._writer = FixtureWriter(folder, options.set_name, ids(), only_last=options.sequence == "last")
+        self._notes: dict[str, Note] | None = None
+        self.handed: Path | None = None
+        """Where a run of a whole process left its files, for the process that it runs for."""
         if mode == "replay" and not options.allow_empty and not folder.has_any(options.set_name):
             raise NoFixturesError(
                 f"nothing is recorded in {self.place}",
                 hint=f"record it: {command}; allow_empty=True where none is made",
             )
         if mode in ("record", "auto"):
-            folder.recover()
+            recover(folder)
 
     # what adapters see (`engine.http_exchange.HttpFixtures`)
 
@@ -97,7 +107,7 @@ class FixtureRun:
         return FixtureCall(self, "http", tool, key, keyed, effect=effect, ignored=ignored)
 
     def refuse(self, tool: str, reason: str) -> NoReturn:
-        self.row(FixtureRow(tool=tool, key="", status="refused", note=reason))
+        self.row(FixtureRow(tool=tool, key="", kind="http", status="refused", note=reason))
         raise self.stop(RefusedError(f"{tool}: {reason}"))
 
     def let_through(self, host: str) -> None:
@@ -180,8 +190,8 @@ class FixtureRun:
         count = self.folder.count(name, call.kind, call.tool, call.key)
         if reason == "unknown":
             reason = "used_up" if count else "other_args" if recorded else "never_recorded"
-            if not count and (note := self.folder.not_recorded(name, call.key) or ""):
-                reason = "not_recorded"
+            if not count and (found := self._noted(call.key)):
+                reason, note = "not_recorded", found.reason
         error = missing(
             Asked(
                 tool=call.tool,
@@ -197,11 +207,21 @@ class FixtureRun:
             reason,
             recorded,
         )
-        self.row(FixtureRow(tool=call.tool, key=call.key, status="missed", note=error.message))
+        self.row(FixtureRow(tool=call.tool, key=call.key, kind=call.kind, status="missed", note=error.message))
         if self.options.on_miss == "error_result":
             self.end(call)
             raise OpError(error.message, code="missing_fixture") if call.kind == "op" else error
         raise self.stop(error)
+
+    def _noted(self, key: str) -> Note | None:
+        if self._notes is None:
+            self._notes = self.folder.notes(self.options.set_name)
+        return self._notes.get(key)
+
+    def superseded(self, key: str) -> str | None:
+        """Why recording a key again failed, where what answers it is older for that."""
+        note = self._noted(key)
+        return note.reason if note is not None and note.superseded else None
 
     def may_run(self, effect: str) -> bool:
         return may_run(self.mode, effect, self.options.effects)
@@ -228,41 +248,74 @@ class FixtureRun:
     def rows(self) -> Sequence[FixtureRow]:
         return tuple(self._report.rows)
 
-    def finish(self, error: BaseException | None) -> None:
+    def finish(self, error: BaseException | None, *, hand_over: bool = False) -> None:
         """The run is over: what it recorded is put in use if it succeeded.
+
+        Args:
+            hand_over: leave that to the process that this one runs for; see ``handed``.
 
         Raises:
             PlayheadError: the run failed, also where its code swallowed that.
         """
+        if self.mode == "check" and not hand_over:
+            self._say_what_is_gone()
         failed = error is not None or self.latch is not None or bool(self.reasons())
         if self.mode in ("record", "auto"):
-            self._save(failed)
+            self._save(failed, error, hand_over)
+        for watcher in watchers:
+            watcher(self)
         if self.latch is not None and (error is None or error is self.latch):
             raise self.latch.error from None
         reasons = self.reasons()
         if error is None and reasons:
             raise FixtureRunError("\n".join(["the run with fixtures failed", *reasons]), reasons=reasons)
 
-    def _save(self, failed: bool) -> None:
+    def _say_what_is_gone(self) -> None:
+        for name in self.leftovers():
+            path = self.folder.place(self.options.set_name) / name
+            with suppress(FixtureFormatError):
+                fixture = self.folder.read(path)
+                self.row(FixtureRow(tool=fixture.tool, key=fixture.key, kind=fixture.kind, status="gone",
+                                    file=name, occurrence=fixture.occurrence))  # fmt: skip
+
+    def _save(self, failed: bool, error: BaseException | None, hand_over: bool) -> None:
+        notes = [self._note(row) for row in self._report.rows if row.status == "not_recorded"]
         report: dict[str, JSON] = {
             "playhead": "recording/1",
             "command": self.command,
             "at": self.now(),
-            "not_recorded": [
-                {"tool": row.tool, "key": row.key, "reason": self.redactor.redact_text(row.note)}
-                for row in self._report.rows
-                if row.status == "not_recorded"
-            ],
+            "not_recorded": [note.document() for note in notes],
             "hosts": sorted(self._report.hosts),
         }
+        if self.options.test:
+            report["test"] = self.options.test
         self._writer.kept = dict(self._used)
+        anything = bool(len(self._writer) or notes)
         try:
-            if failed:
+            if hand_over:
+                self.handed = self._writer.hand_over(report) if anything else None
+            elif failed and self.options.save == "success":
                 self._writer.abandon(report)
-            elif len(self._writer) or report["not_recorded"]:
-                self._writer.finish(report)
-        except StoreError as error:
-            self.problem(f"the fixtures could not be saved: {error.message}")
+            elif anything:
+                why = {"complete": False, "incomplete": self._why_failed(error)} if failed else {}
+                self._writer.finish({**report, **why})
+        except StoreError as problem:
+            self.problem(f"the fixtures could not be saved: {problem.message}")
+
+    def _note(self, row: FixtureRow) -> Note:
+        older = bool(row.key) and self.folder.count(self.options.set_name, row.kind, row.tool, row.key) > 0
+        again = any(other.status == "recorded" and other.key == row.key for other in self._report.rows)
+        return Note(
+            tool=row.tool, key=row.key, reason=self.redactor.redact_text(row.note), at=self.now(),
+            superseded=older and not again,
+        )  # fmt: skip
+
+    def _why_failed(self, error: BaseException | None) -> str:
+        """In a few words, for the report of a set that was saved all the same."""
+        if error is not None:
+            return type(error).__name__
+        reasons = self.reasons() or ([] if self.latch is None else [self.latch.error.message])
+        return self.redactor.redact_text(reasons[0].splitlines()[0]) if reasons else "it failed"
 
     def reasons(self) -> list[str]:
         """Why the run fails, beside a stop."""
@@ -274,7 +327,7 @@ class FixtureRun:
         answered = any(row.status in ("served", "missed") for row in rows)
         if self.mode == "replay" and not self.options.allow_empty and not answered:
             found.append(f"nothing was served although {self.place} has recordings")
-        if self.options.strict and self.mode == "replay":
+        if self.options.strict and self.mode in ("replay", "check"):
             found += [f"{name} was recorded and not asked for" for name in self.leftovers()]
         if self.options.strict:
             found += [f"{row.file} is outdated: {row.note or 'recorded with other code'}"

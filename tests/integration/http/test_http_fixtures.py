@@ -254,11 +254,11 @@ def test_check_runs_live_compares_and_writes_nothing(here: Path, server: Any) ->
     before = {name: (here / ".playhead/fixtures" / name).read_bytes() for name in files(here)}
     with playhead.fixtures("check", http=True) as tape:
         requests.get(f"{server.url}/json", timeout=60)
-    assert [row.status for row in tape.ledger] == ["same"]
+    assert [row.status for row in tape.ledger] == ["same", "gone"]
     with pytest.raises(FixtureRunError) as caught, playhead.fixtures("check", http=True) as tape:
         assert requests.get(f"{server.url}/count", timeout=60).json() == 2
         requests.get(f"{server.url}/count?new=1", timeout=60)
-    assert [(row.status, row.pointers) for row in tape.ledger] == [("changed", ("/json",)), ("new", ())]
+    assert [(row.status, row.pointers) for row in tape.ledger] == [("changed", ("/json",)), ("new", ()), ("gone", ())]
     assert "/json" in str(caught.value)
     assert {name: (here / ".playhead/fixtures" / name).read_bytes() for name in files(here)} == before
 
@@ -304,7 +304,7 @@ def test_a_connection_past_the_clients_is_listed_and_refused_in_replay(here: Pat
 def test_large_bodies_stand_in_files_of_their_own_and_too_large_ones_are_never_served_r34(
     here: Path, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("playhead.store.fixtures.LARGE", 1000)
+    monkeypatch.setattr("playhead.store.fixture_writing.LARGE", 1000)
     record(f"{server.url}/binary")
     assert len(files(here, "bodies/*")) == 1
     with playhead.fixtures("replay", http=True):
