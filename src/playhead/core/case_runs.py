@@ -20,8 +20,7 @@ def measured(trial: TrialResult, measure: Measure) -> bool | None:
 def results(case: CaseResult, measure: Measure) -> list[bool]:
     """Of the valid runs of a case, in order."""
     name = "passed" if measure == "whole" else measure
-    found = [getattr(trial, name) for trial in case.trials if trial.status != "error"]
-    return [value for value in found if value is not None]
+    return [v for t in case.trials if t.status != "error" and (v := getattr(t, name)) is not None]
 
 
 def tally(case: CaseResult, measure: Measure) -> tuple[int, int]:

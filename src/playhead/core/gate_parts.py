@@ -78,10 +78,10 @@ def no_data(name: str, limit: float | None, form: Form = "statistical") -> Part:
 
 def rate_part(name: str, pairs: Pairs, measure: Measure, margin: float, form: Form, alpha: float) -> Part:
     """A rate that must not drop: selection, an intent, an extra dimension."""
-    compared = _compared(pairs, measure, alpha)
-    if compared is None:
+    found = _compared(pairs, measure, alpha)
+    if found is None:
         return no_data(name, margin, form)
-    old, new = _means(pairs, measure)
+    old, new, compared = found.old, found.new, found.rates
     powered = is_powered([d / compared.denominator for d in compared.differences], margin, alpha)
     reasons: tuple[str, ...]
     if form == "literal":
@@ -101,19 +101,25 @@ def rate_part(name: str, pairs: Pairs, measure: Measure, margin: float, form: Fo
     )  # fmt: skip
 
 
-def _compared(pairs: Pairs, measure: Measure, alpha: float) -> PairedRates | None:
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A measure of both sides over the cases with runs on both: mean per-case rates, and their comparison."""
+
+    old: float
+    new: float
+    rates: PairedRates
+
+
+def _compared(pairs: Pairs, measure: Measure, alpha: float) -> _Compared | None:
     sides = [(tally(b, measure), tally(c, measure)) for b, c in pairs]
-    known = [(b, c) for b, c in sides if b[1] and c[1]]
-    if not known:
+    before, after = [b for b, c in sides if b[1] and c[1]], [c for b, c in sides if b[1] and c[1]]
+    if not before:
         return None
-    return paired_rates([b for b, _ in known], [c for _, c in known], alpha)
+    return _Compared(_mean_rate(before), _mean_rate(after), paired_rates(before, after, alpha))
 
 
-def _means(pairs: Pairs, measure: Measure) -> tuple[float, float]:
-    """Mean per-case rates of both sides over cases with runs on both."""
-    known = [(b, c) for b, c in ((tally(b, measure), tally(c, measure)) for b, c in pairs) if b[1] and c[1]]
-    n = len(known)
-    return math.fsum(b[0] / b[1] for b, _ in known) / n, math.fsum(c[0] / c[1] for _, c in known) / n
+def _mean_rate(tallied: Sequence[tuple[int, int]]) -> float:
+    return math.fsum(passes / runs for passes, runs in tallied) / len(tallied)
 
 
 def needed_cases(compared: PairedRates, margin: float, alpha: float) -> int:
