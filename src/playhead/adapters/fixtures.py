@@ -44,6 +44,16 @@ class FixtureTape:
         return [] if self._run is None else self._run.leftovers()
 
 
+def _ignored(
+    ignore: Iterable[str] | Mapping[str, Iterable[str]],
+) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """Pointers for every request, and those by tool."""
+    if not isinstance(ignore, Mapping):
+        return tuple(ignore), {}
+    by_tool = cast("Mapping[str, Iterable[str]]", ignore)
+    return (), {tool: (each,) if isinstance(each, str) else tuple(each) for tool, each in by_tool.items()}
+
+
 class fixtures:  # noqa: N801 - used as a function
     """Records the HTTP requests of a block, or serves them from what was recorded; ``with`` and ``async with``.
 
@@ -103,10 +113,10 @@ class fixtures:  # noqa: N801 - used as a function
         ):  # fmt: skip
             if value not in known:
                 raise UsageError(f"{name} is {value!r}", hint=f"one of {', '.join(map(repr, known))}")
-        by_tool = cast("Mapping[str, Iterable[str]]", ignore) if isinstance(ignore, Mapping) else {}
+        pointers, by_tool = _ignored(ignore)
         rules = HttpRules(
             hosts=None if http is True else tuple(http or ()),
-            ignore=() if by_tool else tuple(ignore),
+            ignore=pointers,
             match_headers=tuple(match_headers),
             keep_headers=tuple(keep_headers),
             sort_query=sort_query,
@@ -116,7 +126,7 @@ class fixtures:  # noqa: N801 - used as a function
         self.options = FixtureOptions(
             set_name=os.environ.get("PLAYHEAD_SET", "") if set is None else set,
             http=rules if http else None,
-            ignore={tool: (each,) if isinstance(each, str) else tuple(each) for tool, each in by_tool.items()},
+            ignore=by_tool,
             on_miss=on_miss,
             repeat=repeat,
             sequence=sequence,

@@ -66,6 +66,8 @@ class FixtureRun:
         self.clock = clock
         self.lock = threading.RLock()
         self.latch: ReplayStop | None = None
+        self.gentle = False
+        """Stops are raised as ordinary errors, where what runs the caller could not take anything else."""
         self.on_let_through: Callable[[str], None] = lambda host: None
         self._report = _Report()
         self._used: Counter[str] = Counter()
@@ -122,14 +124,14 @@ class FixtureRun:
     def check(self) -> None:
         """Raises the stop of this run, once there is one."""
         if self.latch is not None:
-            raise self.latch
+            raise self.latch.error if self.gentle else self.latch
 
-    def stop(self, error: PlayheadError) -> ReplayStop:
+    def stop(self, error: PlayheadError) -> ReplayStop | PlayheadError:
         """The stop to raise: every later call raises it again."""
         with self.lock:
             if self.latch is None:
                 self.latch = ReplayStop(error)
-            return self.latch
+            return self.latch.error if self.gentle else self.latch
 
     def row(self, row: FixtureRow) -> None:
         with self.lock:
@@ -329,10 +331,12 @@ class FixtureRun:
             found.append(f"nothing was served although {self.place} has recordings")
         if self.options.strict and self.mode in ("replay", "check"):
             found += [f"{name} was recorded and not asked for" for name in self.leftovers()]
-        if self.options.strict:
-            found += [f"{row.file} is outdated: {row.note or 'recorded with other code'}"
-                      for row in rows if "outdated" in row.marks]  # fmt: skip
-        return found
+        return found + (self.outdated() if self.options.strict else [])
+
+    def outdated(self) -> list[str]:
+        """What was served although it was recorded with other code, as texts."""
+        return [f"{row.file} is outdated: {row.note or 'recorded with other code'}"
+                for row in self._report.rows if "outdated" in row.marks]  # fmt: skip
 
     def leftovers(self) -> list[str]:
         """Files of the set that answered nothing."""
