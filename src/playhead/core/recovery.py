@@ -5,7 +5,7 @@ another tool, the tool that gives up, a clear message); an unclear end. The wind
 after the failure. Calls of bookkeeping tools are passed over.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
@@ -62,6 +62,7 @@ class Recovery:
 def classify(
     trace: Trace, case: Case, tools: Tools, config: InjectConfig, effects: Effects | None = None, *,
     max_steps: int = MAX_STEPS, max_blind_repeats: int = 0, lexicon: Sequence[str] = LEXICON,
+    mends: Callable[[Node], bool] | None = None,
 ) -> Recovery | None:  # fmt: skip
     """The recovery of a trial; None when the failure never came up (the agent did not make that call).
 
@@ -70,8 +71,10 @@ def classify(
         effects: what is declared of the tools.
         max_steps: answers of the model in the window.
         max_blind_repeats: identical repetitions that are let pass.
+        mends: which other call of the tool is a fix, where that is not what the kind of failure says.
     """
     trial = _Trial(trace, case, tools, config, effects or {}, max_steps, lexicon)
+    trial.mends = mends
     if trial.at is None:
         return None
     outcome, steps = trial.judged(max_blind_repeats)
@@ -103,6 +106,7 @@ class _Trial:
         self.turn = _turns(trace.nodes)
         self.at = next((n for n, node in enumerate(self.calls) if _injected(node)), None)
         self.max_steps = max_steps
+        self.mends: Callable[[Node], bool] | None = None
 
     @cached_property
     def bad(self) -> Node:
@@ -256,6 +260,8 @@ class _Trial:
     def _is_fix(self, node: Node) -> bool:
         if node.name != self.bad.name:
             return False
+        if self.mends is not None:
+            return self.mends(node)
         turn = self.turn[node.id]
         told = [message for message in self.trace.asked[turn - 1].messages if message["role"] != "assistant"]
         around = Surroundings(

@@ -149,6 +149,7 @@ def loop(
     effects: Effects | None = None,
     lead: Sequence[Normal] = (),
     extra_tools: Sequence[ToolSchema] = (),
+    given: Mapping[str, Outcome] | None = None,
     max_turns: int | None = None,
 ) -> Drive:
     """Driver `loop`.
@@ -157,11 +158,12 @@ def loop(
         policy: what answers calls, injections included; the case's recorded results, else an error, when left out.
         lead: messages after the history that the model finds there (a call that was rejected).
         extra_tools: tools offered beside the case's own.
+        given: by call key, what those calls get whatever else holds (the rejection of a call in ``lead``).
         max_turns: answers of the model, at most; `bound` when left out.
     """
-    return _Loop(case, [*_offered(case, tools), *extra_tools], policy or default_policy(), effects or {}, lead).run(
-        bound(case) if max_turns is None else max_turns
-    )
+    going = _Loop(case, [*_offered(case, tools), *extra_tools], policy or default_policy(), effects or {}, lead)
+    going.given = given or {}
+    return going.run(bound(case) if max_turns is None else max_turns)
 
 
 class _Loop:
@@ -176,6 +178,7 @@ class _Loop:
         )
         self.nodes: list[Node] = []
         self.ledger: list[LedgerRow] = []
+        self.given: Mapping[str, Outcome] = {}
         self.asked: list[ModelAsk] = []
         self.said: list[ModelSaid] = []
 
@@ -259,6 +262,8 @@ class _Loop:
         if tool is None:
             text = f"There is no tool {view.tool!r}. Tools: {', '.join(self.tools)}."
             return Outcome(kind=OutcomeKind.INVALID_ARGS, value=text), Provenance(by="rejected")
+        if view.key is not None and view.key in self.given:
+            return self.given[view.key], Provenance(by="injected", detail="fuzz")
         decision = decide(self.policy, view, self.tape)
         if isinstance(decision, Serve):
             return decision.outcome, decision.provenance
