@@ -10,8 +10,9 @@ from playhead.adapters.http import intercepting
 from playhead.core.fixture_modes import Mode, parse_effects
 from playhead.core.http.request import HttpRules
 from playhead.engine.fixture_calls import FixtureOptions, FixtureRow
+from playhead.engine.fixture_report import options_here
 from playhead.engine.fixture_run import FixtureRun
-from playhead.engine.fixture_scope import in_force, open_run
+from playhead.engine.fixture_scope import in_force, join, open_run
 from playhead.errors import UsageError
 
 
@@ -121,6 +122,7 @@ class fixtures:  # noqa: N801 - used as a function
             keep_headers=tuple(keep_headers),
             sort_query=sort_query,
         )
+        said = options_here()
         self._mode = mode
         self._dir = dir
         self.options = FixtureOptions(
@@ -131,11 +133,11 @@ class fixtures:  # noqa: N801 - used as a function
             repeat=repeat,
             sequence=sequence,
             order=order,
-            effects=parse_effects(effects),
+            effects=parse_effects(effects) or said.effects,
             timing=1.0 if timing == "recorded" else float(timing or 0),
             allow_empty=allow_empty,
-            strict=strict,
-            save=save,
+            strict=strict or said.strict,
+            save="always" if "always" in (save, said.save) else "success",
         )
         self._run: FixtureRun | None = None
         self._stack = ExitStack()
@@ -165,3 +167,12 @@ class fixtures:  # noqa: N801 - used as a function
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.__exit__(kind, error, trace)
+
+
+_whole_process = ExitStack()  # never left
+
+
+def join_command() -> None:
+    """Lets the `playhead fixtures run` that started this process answer its requests, from the very start."""
+    join()
+    _whole_process.enter_context(intercepting())

@@ -60,6 +60,8 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("suite compare", "suite_reports:compare", "Compare runs of several models, and name the cheapest good enough."),
     ("gate", "releasing:gate", "Say whether a run may ship: pass, fail or inconclusive, with reasons."),
     ("plan", "planning:plan", "Say how many cases and runs are needed, and what a suite can see."),
+    ("fixtures run", "fixture_running:run", "Run a command whose ops and requests are recorded, or served."),
+    ("fixtures check", "fixture_running:check", "Run a command and compare what the world says now with its fixtures."),
     ("fixtures doctor", "fixture_doctor:doctor", "Look for damaged, incomplete, old and unsafe fixtures."),
     ("fixtures import", "fixtures:import_cassettes", "Make HTTP fixtures of cassettes of vcrpy and its family."),
     ("fixtures list", "fixtures:list_fixtures", "List fixtures, set by set."),

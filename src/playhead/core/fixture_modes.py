@@ -36,6 +36,12 @@ def may_run(mode: Mode, effect: str, allowed: str | None) -> bool:
     return mode in _ALLOWED and EFFECTS.index(effect) <= EFFECTS.index(allowed or _ALLOWED[mode])
 
 
+def most_effect(mode: Mode, allowed: str | None) -> str:
+    """The effects up to which a mode runs calls for real, as words."""
+    most = EFFECTS.index(allowed or _ALLOWED.get(mode, EFFECTS[-1]))
+    return " or ".join(EFFECTS[: most + 1])
+
+
 def parse_effects(text: str | None) -> str | None:
     """Raises `UsageError` for a word that is no effect."""
     if text is not None and text not in EFFECTS:

@@ -76,6 +76,8 @@ class FixtureRun:
         folder.place(options.set_name)  # a name that is none is told before anything runs
         self._writer = FixtureWriter(folder, options.set_name, ids(), only_last=options.sequence == "last")
         self._notes: dict[str, Note] | None = None
+        self.claims: Path | None = None
+        """Where the processes of one command keep track of what is used up, so that none is served twice."""
         self.handed: Path | None = None
         """Where a run of a whole process left its files, for the process that it runs for."""
         if mode == "replay" and not options.allow_empty and not folder.has_any(options.set_name):
@@ -166,18 +168,23 @@ class FixtureRun:
         """The next unused occurrence of a key, by the run's rule for repeats. None is a miss, and uses up nothing."""
         repeat = "last" if self.options.sequence == "last" else self.options.repeat
         with self.lock:
-            number = self._used[key] + 1
-            found = self.folder.find(self.options.set_name, kind, tool, key, number)
-            if found is None and number > 1 and repeat != "error":
-                again = number - 1 if repeat == "last" else 1
-                return self.folder.find(self.options.set_name, kind, tool, key, again)
-            if found is not None:
+            while True:
+                number = self._used[key] + 1
+                found = self.folder.find(self.options.set_name, kind, tool, key, number)
+                if found is None and number > 1 and repeat != "error":
+                    again = number - 1 if repeat == "last" else 1
+                    return self.folder.find(self.options.set_name, kind, tool, key, again)
+                if found is None:
+                    return None
                 self._used[key] = number
-            return found
+                if self.claims is None or _mine(self.claims, key, number):
+                    return found
 
     def unclaim(self, key: str) -> None:
         """Gives back what `claim` found: a miss uses up nothing."""
         with self.lock:
+            if self.claims is not None:
+                _claim_file(self.claims, key, self._used[key]).unlink(missing_ok=True)
             self._used[key] -= 1
 
     def op_key(self, tool: str, arguments: JSON, scope: JSON, ignore: Sequence[str]) -> str:
@@ -342,3 +349,16 @@ class FixtureRun:
         """Files of the set that answered nothing."""
         used = {row.file for row in self._report.rows if row.status in ("served", "same", "changed")}
         return [path.name for path in self.folder.files(self.options.set_name) if path.name not in used]
+
+
+def _claim_file(folder: Path, key: str, number: int) -> Path:
+    return folder / f"{key.partition(':')[2]}.{number}"
+
+
+def _mine(folder: Path, key: str, number: int) -> bool:
+    """Whether this process is the first to ask for an occurrence."""
+    try:
+        _claim_file(folder, key, number).open("x").close()
+    except FileExistsError:
+        return False
+    return True

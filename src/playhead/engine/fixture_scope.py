@@ -1,22 +1,27 @@
 """Which run of fixtures a request belongs to, and what watches its connections."""
 
+import atexit
 import os
 import shlex
 import sys
+import threading
 from collections.abc import Generator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
 from playhead.core.fixture_modes import Mode, is_ci, parse_mode
+from playhead.core.http.request import HttpRules
 from playhead.engine.clock import SYSTEM_CLOCK, SYSTEM_IDS
 from playhead.engine.egress import EgressGuard, guarded, is_own_traffic
 from playhead.engine.fixture_calls import FixtureOptions, inside_op, sending
+from playhead.engine.fixture_report import FOLDER, options_here, report_runs
 from playhead.engine.fixture_run import FixtureRun
 from playhead.engine.http_exchange import look_here
 from playhead.engine.project import Project, find_project
-from playhead.errors import ConfigError
+from playhead.errors import ConfigError, PlayheadError
 from playhead.store.fixtures import FixtureFolder
 
 _HERE: ContextVar[FixtureRun | None] = ContextVar("playhead_fixtures", default=None)
@@ -28,7 +33,7 @@ _SETTINGS = ("dir", "mode", "ops")
 def current_run() -> FixtureRun | None:
     """The run of the calling context; of one without, or one that outlived its own run, the one that began last."""
     run = _HERE.get()
-    return run if run in _open else (_open[-1] if _open else None)
+    return run if run in _open else (_open[-1] if _open else _whole_process.run())
 
 
 def _with_http() -> FixtureRun | None:
@@ -98,7 +103,7 @@ def open_run(
         folder_of(project, directory),
         options,
         redactor=project.redactor(),
-        command=command or _command(os.environ),
+        command=command or options_here().command or _command(os.environ),
         clock=SYSTEM_CLOCK,
         ids=SYSTEM_IDS,
     )
@@ -112,10 +117,75 @@ def _command(environment: Mapping[str, str]) -> str:
     return f"PLAYHEAD_MODE=record python {shlex.join(sys.argv)}"
 
 
+class _WholeProcess:
+    """The run of a process below `playhead fixtures run`: it answers what no block and no test does, to the very end.
+
+    It begins with the first call that asks, so that a process without any costs nothing.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stack = ExitStack()
+        self._begun: FixtureRun | None = None
+        self._asked = False
+
+    def run(self) -> FixtureRun | None:
+        if self._asked or FOLDER not in os.environ:
+            return self._begun
+        with self._lock:
+            if not self._asked:
+                self._begun = self._begin()
+                self._asked = True
+            return self._begun
+
+    def _begin(self) -> FixtureRun | None:
+        said = options_here()
+        options = FixtureOptions(
+            set_name=os.environ.get("PLAYHEAD_SET", ""),
+            http=None if said.http is None else HttpRules(hosts=said.http or None),
+            effects=said.effects, save=said.save, allow_empty=True,
+        )  # fmt: skip
+        run = open_run(None, None, options)
+        if run is not None:
+            report_runs()
+            run.claims = Path(os.environ[FOLDER])
+            look_here(_with_http)
+            _open.insert(0, run)
+            self._stack.enter_context(guarded(_watch(run)))
+            atexit.register(self._end)
+            if "multiprocessing" in sys.modules:  # its processes end without the rest of Python's exit
+                util: Any = import_module("multiprocessing.util")
+                util.Finalize(self, self._end, exitpriority=0)
+        return run
+
+    def _end(self) -> None:
+        if self._begun is not None and self._begun in _open:
+            _open.remove(self._begun)
+            self._stack.close()
+            with suppress(PlayheadError):  # the command says it
+                self._begun.finish(None, hand_over=True)
+
+    def forget(self) -> None:
+        """In a forked process: the run is the parent's."""
+        if self._begun in _open:
+            _open.remove(self._begun)
+        self.__init__()
+
+
+_whole_process = _WholeProcess()
+os.register_at_fork(after_in_child=_whole_process.forget)
+
+
+def join() -> None:
+    """Begins the run of this process, if it belongs to a `playhead fixtures run`, before anything asks."""
+    _whole_process.run()
+
+
 @contextmanager
 def in_force(run: FixtureRun) -> Generator[FixtureRun]:
     """The run answers and records what is asked in this context, for the block."""
     look_here(_with_http)
+    report_runs()
     token = _HERE.set(run)
     _open.append(run)
     try:

@@ -124,11 +124,11 @@ class FixtureWriter:
         return self.place
 
 
-def take_over(folder: FixtureFolder, places: Iterable[Path], run: str, *, complete: str | None = None) -> int:
+def take_over(folder: FixtureFolder, places: Iterable[Path], run: str, *, incomplete: str | None = None) -> int:
     """Puts in use what processes handed over, in their order, and tells how many fixtures these are.
 
     Args:
-        complete: why the run that they belong to did not end well, where it is put in use all the same.
+        incomplete: why the run that they belong to did not end well, where it is put in use all the same.
 
     Raises:
         FixtureBusyError: somebody else is writing a set. StoreError: it cannot be written.
@@ -141,7 +141,8 @@ def take_over(folder: FixtureFolder, places: Iterable[Path], run: str, *, comple
         handed = json.loads((place / _HANDED).read_bytes())
         name = str(handed["set"])
         writer = writers.setdefault(name, FixtureWriter(folder, name, run, only_last=handed["only_last"]))
-        writer.kept = {**handed["kept"], **writer.kept}
+        writer.kept = {key: max(handed["kept"].get(key, 0), writer.kept.get(key, 0))
+                       for key in {**handed["kept"], **writer.kept}}  # fmt: skip
         report = reports.setdefault(name, {**handed["report"], "not_recorded": [], "hosts": []})
         report["not_recorded"] = [*report["not_recorded"], *handed["report"]["not_recorded"]]
         report["hosts"] = sorted({*report["hosts"], *handed["report"]["hosts"]})
@@ -154,8 +155,8 @@ def take_over(folder: FixtureFolder, places: Iterable[Path], run: str, *, comple
         done.append(place)
     for name, writer in writers.items():
         report = reports[name]
-        if complete is not None:
-            report |= {"complete": False, "incomplete": complete}
+        if incomplete is not None:
+            report |= {"complete": False, "incomplete": incomplete}
         if len(writer) or report["not_recorded"]:
             writer.finish(report)
     for place in done:
