@@ -10,11 +10,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Final, NamedTuple
 
 from playhead.core.canonical import canonical_stored
+from playhead.core.lint_texts import gaps, swapped_texts
 from playhead.core.protocol.shape import is_list, is_object, obj, objects
 from playhead.core.suite import ToolSchema
 from playhead.core.values import JSON
@@ -31,10 +32,16 @@ _LISTS: Final = ("list", "search", "find", "get_all", "fetch_all")
 _BOUNDS: Final = {"limit", "page", "page_size", "cursor", "offset", "n", "top_k", "max_results", "count"}
 _PATHS: Final = ("path", "file", "dir", "directory", "folder")
 _PROSE: Final = re.compile(
-    r"\[Enum\]|\bone of\b|\beither\b.+\bor\b|\b(?:possible|allowed|valid|accepted) (?:values|options)\b|"
-    r"\b(?:options|choices|values)(?: are|:)|(?:['\"`][\w -]{1,30}['\"`]\s*(?:,|/|\||or)\s*){2,}",
+    r"\[Enum\]|\bone of\b(?! the \w+ of\b)|\beither\b.+\bor\b|"
+    r"\b(?:possible|allowed|valid|accepted) (?:values|options)\b|"
+    r"\b(?:options|choices|values)(?: are|:)|\b(?:can|may|must|should) be ['\"`]|\([a-z]{3,}(?:/[a-z]{3,})+\)|"
+    r"(?:['\"`][\w -]{1,30}['\"`]\s*(?:,|/|\||or)\s*){2,}",
     re.IGNORECASE,
 )
+_EXAMPLES: Final = re.compile(
+    r"\b(?:such as|e\.g\.,?|for example,?|like)\s+(?:['\"`][^'\"`]{1,40}['\"`](?:\s*(?:,|or|and)\s*)*)+", re.IGNORECASE
+)
+"""Values that stand for others: a list that goes on."""
 _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
 
@@ -59,8 +66,18 @@ class Parameter(NamedTuple):
 
 
 def lint(tools: Sequence[ToolSchema]) -> list[Finding]:
-    """Every finding about a set of tools that are offered together, tool by tool, overlaps last."""
+    """Every finding about a set of tools that are offered together, tool by tool, those about two tools last."""
     found = [finding for tool in tools for finding in _tool(tool)]
+    found += [
+        Finding(
+            rule="description_elsewhere",
+            tool=left,
+            message=f"the descriptions of {left} and {right} speak of each other",
+            fix="give each tool its own description",
+            details={"other": right},
+        )
+        for left, right in swapped_texts(tools)
+    ]
     return found + [
         Finding(
             rule="overlap",
@@ -97,7 +114,8 @@ def _below(root: dict[str, Any], schema: dict[str, Any], at: str, depth: int) ->
 
 
 def followed(root: dict[str, Any], raw: Any) -> dict[str, Any]:
-    """A schema with its reference followed, and of a choice with null the other member; its own texts stay."""
+    """A schema with its reference followed, and of a choice with null the other member, marked nullable; its own
+    texts stay."""
     schema = obj(raw)
     for _ in range(8):
         reference = schema.get("$ref")
@@ -108,10 +126,12 @@ def followed(root: dict[str, Any], raw: Any) -> dict[str, Any]:
             there = obj(there).get(part.replace("~1", "/").replace("~0", "~"))
         schema = {**obj(there), **{k: v for k, v in schema.items() if k != "$ref"}}
     for choice in ("anyOf", "oneOf"):
-        members = [m for m in objects(schema.get(choice)) if m.get("type") != "null"]
+        every = objects(schema.get(choice))
+        members = [m for m in every if m.get("type") != "null"]
         if len(members) == 1:
             rest = {k: v for k, v in schema.items() if k != choice}
-            return {**followed(root, members[0]), **rest}
+            nullable = {"nullable": True} if len(every) > 1 else {}
+            return {**followed(root, members[0]), **rest, **nullable}
     return schema
 
 
@@ -147,6 +167,7 @@ def _tool(tool: ToolSchema) -> Iterator[Finding]:
         )
     for parameter in found:
         yield from _parameter(tool.name, parameter)
+    yield from _gaps(tool, found)
     for pointer, schema in (("", obj(tool.parameters)), *((p.pointer, p.schema) for p in found)):
         if _is_open(schema):
             yield Finding(
@@ -156,6 +177,31 @@ def _tool(tool: ToolSchema) -> Iterator[Finding]:
                 message=f"{pointer or 'the arguments'}: an object of any members; strict mode is impossible",
                 fix="declare its properties and additionalProperties: false",
             )
+
+
+def _gaps(tool: ToolSchema, found: Sequence[Parameter]) -> Iterator[Finding]:
+    """Where texts and schemas disagree. Of an object inside of which nothing is required, any member may be left out;
+    where that holds for the arguments themselves and no text says so, it is one finding about the tool."""
+    every = _required(tool)
+    required = {above(pointer) for pointer in every}
+    missing: list[Finding] = []
+    for name, pointer, schema in ((p.name, p.pointer, p.schema) for p in found):
+        partial = bool(above(pointer)) and above(pointer) not in required
+        for gap in gaps(name, schema, types_of(schema), required=partial or pointer in every):
+            text = f"{name}: {gap.message}"
+            one = Finding(rule=gap.rule, tool=tool.name, pointer=pointer, message=text, fix=gap.fix)
+            if gap.rule == "optional_unsaid" and "" not in required:
+                missing.append(one)
+            else:
+                yield one
+    if missing:
+        text = f"{tool.name} requires nothing, and not every parameter says what happens without it"
+        yield replace(missing[0], pointer="", message=text, fix="name what is required, or say what a default is")
+
+
+def above(pointer: str) -> str:
+    """The pointer of the object that a parameter is a member of."""
+    return pointer.rpartition("/")[0]
 
 
 def _parameter(tool: str, parameter: Parameter) -> Iterator[Finding]:
@@ -178,7 +224,7 @@ def _parameter(tool: str, parameter: Parameter) -> Iterator[Finding]:
         )
     if not _is_bound(schema) and len(about.strip()) < 10:
         yield finding("no_description", "neither described nor bound by its schema", "say what it is, with an example")
-    if "enum" not in schema and "const" not in schema and lists_values(about):
+    if "enum" not in schema and "const" not in schema and _is_plain(schema) and lists_values(about):
         yield finding("values_in_prose", "the description lists values, the schema does not", "add them as enum")
 
 
@@ -189,7 +235,13 @@ def names_date(name: str) -> bool:
 
 def lists_values(about: str) -> bool:
     """Whether a description lists the values that may stand there."""
-    return _PROSE.search(about) is not None
+    return _PROSE.search(_EXAMPLES.sub("", about)) is not None
+
+
+def _is_plain(schema: Mapping[str, Any]) -> bool:
+    """Whether an enum could bound it: no object, and no list of them."""
+    inner = obj(schema.get("items")) if "array" in types_of(schema) else schema
+    return "object" not in types_of(inner) and not {"properties", "anyOf", "oneOf", "allOf", "$ref"} & inner.keys()
 
 
 def _better(name: str) -> str:
@@ -212,6 +264,8 @@ def _is_bound(schema: Mapping[str, Any]) -> bool:
 
 
 def _is_open(schema: Mapping[str, Any]) -> bool:
+    if types_of(schema) == {"array"}:
+        return is_object(schema.get("items")) and _is_open(schema["items"])
     if types_of(schema) != {"object"}:
         return False
     members = schema.get("additionalProperties")
@@ -282,7 +336,9 @@ def changes(old: Sequence[ToolSchema], new: Sequence[ToolSchema]) -> list[Change
     found += [Change(kind="tool_added", tool=name) for name in come]
     shared = [name for name in before if name in after]
     swapped = _swapped(shared, before, after)
-    found += [Change(kind="descriptions_swapped", tool=a, old=a, new=b, breaking=True) for a, b in swapped]
+    for a, b in swapped:
+        found.append(Change(kind="descriptions_swapped", tool=a, old=a, new=b, breaking=True))
+        found.append(Change(kind="descriptions_swapped", tool=b, old=b, new=a, breaking=True))
     quiet = {name for pair in swapped for name in pair}
     for name in shared:
         if name not in quiet and before[name].description != after[name].description:
