@@ -139,6 +139,30 @@ def test_arms_are_compared_with_recording_and_noise(project: Project) -> None:
     assert project("experiment", "run", "dearer", "--cohort", "orders", "--fail-on-verdict").code == 1
 
 
+def test_an_experiment_ends_with_the_verdict_of_the_gate(project: Project) -> None:
+    """Four sessions are too few to show that nothing was lost, and two losses of four are not proof."""
+    project("cohort", "create", "orders", "--agent", "desk")
+    project("experiment", "create", "dearer", "--tool-policy", json.dumps(DEARER), "--evaluator", "output-equals")
+    (project.folder / "gate.toml").write_text("margin = 0.6\nalpha = 0.4\nmin_runs = 1\n")
+    done = project("experiment", "run", "dearer", "--cohort", "orders", "--gate", "gate.toml")
+    gate = done.json["report"]["gate"]
+    assert (done.code, gate["verdict"], gate["parts"][0]["name"]) == (1, "fail", "change: output-equals@1")
+    again = project("experiment", "report", "last", "--gate", "default", "--output", "text")
+    assert again.code == 4
+    assert again.out.startswith("inconclusive: ")
+    assert "earlier looks" in again.out
+    for name, words in (("r.html", "default-src 'none'"), ("r.xml", "<testsuite"), ("r.md", "inconclusive")):
+        written = project("experiment", "report", "last", "--gate", "default", "--out", name)
+        assert (written.code, written.json["written"]) == (4, name)
+        assert words in (project.folder / name).read_text("utf-8")
+    assert project("experiment", "report", "last", "--form", "html").out.startswith("<!doctype html>")
+    (project.folder / "gate.toml").write_text('criteria = ["select"]\n')
+    refused = project("experiment", "run", "dearer", "--cohort", "orders", "--gate", "gate.toml")
+    assert (refused.code, refused.error["code"]) == (2, "config")  # before anything runs
+    assert len(project("experiment", "show", "dearer").json["runs"]) == 1
+    assert project("experiment", "report", "last", "--out", "r.pdf").code == 2
+
+
 def test_a_cohort_is_a_regression_suite(project: Project) -> None:
     """Any session of the version answers; what none of them has recorded stops the replay."""
     policy = {"default": {"type": "history", "scope": "cohort_version", "on_miss": "fail"}}

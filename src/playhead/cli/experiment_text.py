@@ -39,15 +39,35 @@ def blocks(told: JSON) -> list[Block]:
     return text
 
 
+def tables(told: JSON) -> dict[str, list[dict[str, object]]]:
+    """The tables of a report under their headings."""
+    return {"Arms": _arm_rows(told), "Verdicts": _rate_rows(told), "Changes": _change_rows(told), "Cases": _cases(told)}
+
+
+def _cases(told: JSON) -> list[dict[str, object]]:
+    """The cases that decided, the largest change first."""
+    return [
+        {"arm": arm["arm"], "verdict": change["verdict"], moved: ", ".join(change[key])}
+        for arm in told["arms"]
+        for change in arm["against_baseline"]["verdicts"]
+        for moved, key in (("lost", "lost_cases"), ("won", "won_cases"))
+        if change.get(key)
+    ]
+
+
 def markdown(told: JSON) -> str:
     """A report for a comment on a change."""
-    run = told["run"]
+    run, gate = told["run"], told.get("gate")
     lines = [
         f"## {_cell(run['experiment'])} on {_cell(run['cohort'])}",
         "",
         f"{run['cases']} sessions, {run['repeats']} repeats, run `{run['id']}`"
         + (f", **stopped: {_cell(run['stopped'])}**" if run["stopped"] else ""),
     ]
+    if gate:
+        from playhead.core.reporting.markdown import gate_lines
+
+        lines += ["", *gate_lines(gate)]
     for columns, rows in (
         (_ARMS, _arm_rows(told)),
         (_RATES, _rate_rows(told)),

@@ -17,6 +17,7 @@ from playhead.errors import UsageError
 if TYPE_CHECKING:
     from playhead.core.experiment_runs import Experiment, ExperimentRun
     from playhead.core.experiments import Arm
+    from playhead.core.gate_verdict import GateReport
     from playhead.engine.experiments import ExperimentClient, RunPlan
 
 _WORST_FIRST = (130, 3, 2, 1, 4, 0)
@@ -168,6 +169,7 @@ def run(
     allow_live: bool = False,
     plan: bool = False,
     fail_on_verdict: bool = False,
+    gate: str | None = None,
     wait: Annotated[bool, Parameter(negative="--no-wait")] = True,
 ) -> Result:
     """Run every arm of an experiment over a cohort.
@@ -190,6 +192,8 @@ def run(
         allow_live: Run tools that a policy lets go live without asking.
         plan: Only say what the run would do.
         fail_on_verdict: Exit code 1 when a verdict did not pass.
+        gate: File with criteria (TOML or JSON), or default: end with the gate's verdict on the changes and its exit
+            code: 0 pass, 1 fail, 4 inconclusive, 3 no verdict.
         wait: Run it here; else workers run it later.
     """
     from pydantic import ValidationError
@@ -209,6 +213,9 @@ def run(
         )
     except ValidationError as error:
         raise _invalid(error) from None
+    if gate is not None and not wait:
+        raise UsageError("a run that does not wait has no verdict", hint="playhead experiment report RUN --gate later")
+    _check_criteria(gate)
     if config.budget.limits and not wait:
         raise UsageError("a budget is kept by the process that waits", hint="leave --no-wait out, or the limits")
     planned = client.plan(experiment, config)
@@ -220,12 +227,23 @@ def run(
     context.note(f"run {made.id}, job {made.job_ids[-1]}")
     if not wait:
         return _run_result(client, made, 0)
-    return _followed(client, made, context, workers=workers, fail_on_verdict=fail_on_verdict)
+    return _followed(client, made, context, workers=workers, fail_on_verdict=fail_on_verdict, gate=gate)
+
+
+def _check_criteria(gate: str | None) -> None:
+    """A mistake in the criteria is told before anything runs."""
+    from playhead.cli.experiment_gate import DEFAULTS
+
+    if gate not in (None, DEFAULTS):
+        from playhead.engine.releases import read_criteria
+
+        read_criteria(gate)
 
 
 def resume(
-    run: str = "last", /, *, context: Ctx, workers: int = 0, failed: bool = False, fail_on_verdict: bool = False
-) -> Result:
+    run: str = "last", /, *, context: Ctx, workers: int = 0, failed: bool = False, fail_on_verdict: bool = False,
+    gate: str | None = None,
+) -> Result:  # fmt: skip
     """Go on with a run, or try its failed replays again.
 
     Args:
@@ -233,12 +251,14 @@ def resume(
         workers: Replays at a time, 0 one for each processor.
         failed: Try the replays that failed or were canceled again.
         fail_on_verdict: Exit code 1 when a verdict did not pass.
+        gate: File with criteria, or default: end with the gate's verdict and exit code.
     """
+    _check_criteria(gate)
     client = _client(context)
     found = client.run(run)
     if failed:
         found = client.retry(found)
-    return _followed(client, found, context, workers=workers, fail_on_verdict=fail_on_verdict)
+    return _followed(client, found, context, workers=workers, fail_on_verdict=fail_on_verdict, gate=gate)
 
 
 def cancel(run: str, /, *, context: Ctx) -> Result:
@@ -259,7 +279,8 @@ def report(
     *,
     context: Ctx,
     against: str | None = None,
-    form: Literal["text", "json", "markdown"] | None = None,
+    gate: str | None = None,
+    form: Literal["text", "json", "markdown", "html", "junit"] | None = None,
     out: Path | None = None,
 ) -> Result:
     """Show what a run found, arm by arm.
@@ -267,26 +288,38 @@ def report(
     Args:
         run: Id of the run, shortened id, last or last~N.
         against: Compare each arm with its namesake of this run too; it has to be of the same cohort version.
-        form: Form of the report; left out, that of --output.
-        out: Write it into this file.
+        gate: File with criteria (TOML or JSON), or default: judge the changes too, with the gate's exit code.
+        form: Form of the report; left out, that of --output, or what the end of --out says.
+        out: Write it into this file; .json, .md, .html (one file that loads nothing) and .xml (JUnit) name a form.
     """
-    from playhead.cli.experiment_text import blocks, markdown
+    from playhead.cli.experiment_gate import form_of, gated, rendered, told
+    from playhead.cli.experiment_text import blocks
 
+    if form == "text" and out is not None:
+        raise UsageError("a file has no text form", hint="--form markdown, json, html or junit")
     client = _client(context)
-    told = client.report(client.run(run), against=None if against is None else client.run(against))
-    if form == "markdown":
-        return _written([markdown(told)], out) if out is not None else Result(data=told, raw=[markdown(told)])
+    found = client.run(run)
+    verdict = None if gate is None else gated(client, found, context, gate)
+    data = told(client, found, context, gate=verdict, against=None if against is None else client.run(against))
+    code = 0 if verdict is None else verdict.exit_code
     if out is not None:
-        return _written([json.dumps(told, indent=2, ensure_ascii=False), "\n"], out)
-    return Result(data=told, text=blocks(told))
+        return _written(rendered(data, form or form_of(out.name)), out, code)
+    if form not in (None, "text", "json"):
+        return Result(data=data, raw=[rendered(data, form)], exit_code=code)
+    return Result(data=data, text=[*_verdict(verdict), *blocks(data)], exit_code=code)
 
 
-def _written(chunks: list[str], out: Path) -> Result:
-    try:
-        out.write_text("".join(chunks), "utf-8", "surrogatepass")
-    except OSError as error:
-        raise UsageError(f"--out: {str(out)!r} cannot be written: {error}") from None
-    return Result(data={"written": str(out)}, text=[f"written to {out}"])
+def _verdict(gate: "GateReport | None") -> list[Block]:
+    from playhead.cli.releasing import gate_text
+
+    return [] if gate is None else gate_text(gate)
+
+
+def _written(text: str, out: Path, code: int) -> Result:
+    from playhead.engine.report_files import write_text
+
+    write_text(out, text)
+    return Result(data={"written": str(out)}, text=[f"written to {out}"], exit_code=code)
 
 
 # running
@@ -332,8 +365,9 @@ def _planned(planned: "RunPlan") -> Result:
 
 
 def _followed(
-    client: "ExperimentClient", run: "ExperimentRun", context: Context, *, workers: int, fail_on_verdict: bool
-) -> Result:
+    client: "ExperimentClient", run: "ExperimentRun", context: Context, *, workers: int, fail_on_verdict: bool,
+    gate: str | None = None,
+) -> Result:  # fmt: skip
     from playhead.cli.jobs import line
 
     total = sum(len(context.store.jobs.tasks(job_id)) for job_id in run.job_ids[-1:])
@@ -349,7 +383,14 @@ def _followed(
     except KeyboardInterrupt:
         context.note(f"interrupted; go on with: playhead experiment resume {run.id}")
         raise
-    return _run_result(client, done, _exit_code(client, done, fail_on_verdict=fail_on_verdict))
+    code = _exit_code(client, done, fail_on_verdict=fail_on_verdict)
+    if gate is None or done.stopped is not None:
+        return _run_result(client, done, code)
+    from playhead.cli.experiment_gate import gated, told
+
+    verdict = gated(client, done, context, gate)
+    data = {**_run_members(client, done), "report": told(client, done, context, gate=verdict)}
+    return Result(data=data, text=[*_verdict(verdict), *_run_text(client, done)], exit_code=verdict.exit_code)
 
 
 def _exit_code(client: "ExperimentClient", run: "ExperimentRun", *, fail_on_verdict: bool) -> int:
@@ -367,11 +408,14 @@ _RUN_COLUMNS = ("run", "cohort", "status", "repeats", "sessions", "made", "stopp
 
 
 def _run_result(client: "ExperimentClient", run: "ExperimentRun", code: int) -> Result:
+    data = {**_run_members(client, run), "report": client.report(run)}
+    return Result(data=data, text=_run_text(client, run), exit_code=code)
+
+
+def _run_text(client: "ExperimentClient", run: "ExperimentRun") -> list[Block]:
     from playhead.cli.experiment_text import blocks
 
-    told = client.report(run)
-    data = {**_run_members(client, run), "report": told}
-    return Result(data=data, text=[Fields(list(_run_row(client, run).items())), *blocks(told)], exit_code=code)
+    return [Fields(list(_run_row(client, run).items())), *blocks(client.report(run))]
 
 
 def _run_members(client: "ExperimentClient", run: "ExperimentRun") -> dict[str, Any]:

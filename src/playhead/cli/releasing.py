@@ -123,7 +123,7 @@ def gate_text(report: GateReport) -> list[Block]:
 
 def part_row(part: Part) -> dict[str, object]:
     """One criterion as a row; a rate without a baseline shows its own lower bound."""
-    bound = part.high if part.name in ("stability", "cost", "latency") else part.low
+    bound = part.high if part.spends or part.name.endswith("stability") else part.low
     rate = part.baseline is None
     return {
         "criterion": part.name,
@@ -141,7 +141,7 @@ def part_row(part: Part) -> dict[str, object]:
 def _amount(part: Part, value: float | None) -> str | None:
     if value is None:
         return None
-    return f"{value:.4g}" if part.name in ("cost", "latency") else percent(value)
+    return f"{value:.4g}" if part.spends else percent(value)
 
 
 def _facts(report: GateReport) -> list[tuple[str, object]]:

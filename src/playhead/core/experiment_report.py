@@ -32,7 +32,7 @@ def report(run: ExperimentRun, cases: Sequence[CaseSamples], against: Sequence[C
     Args:
         against: the cases of another run of the same cohort version, to compare each arm with its namesake there.
     """
-    measures = _verdict_names(cases)
+    named = measures(cases)
     return {
         "format": FORMAT,
         "run": {
@@ -46,10 +46,8 @@ def report(run: ExperimentRun, cases: Sequence[CaseSamples], against: Sequence[C
             "erased": [case.session_id for case in cases if case.baseline is None],
             "stopped": run.stopped,
         },
-        "baseline": _side(BASELINE, cases, measures),
-        "arms": [
-            {**_side(name, cases, measures), **_comparisons(name, cases, measures, against)} for name in run.arm_names
-        ],
+        "baseline": _side(BASELINE, cases, named),
+        "arms": [{**_side(name, cases, named), **_comparisons(name, cases, named, against)} for name in run.arm_names],
     }
 
 
@@ -59,7 +57,8 @@ def _samples(case: CaseSamples, arm: str) -> Sequence[Sample]:
     return case.arms.get(arm, ())
 
 
-def _verdict_names(cases: Sequence[CaseSamples]) -> list[str]:
+def measures(cases: Sequence[CaseSamples]) -> list[str]:
+    """The names of all verdicts, as `measure` gives them, in the order in which they come."""
     names = [
         measure(verdict)
         for case in cases

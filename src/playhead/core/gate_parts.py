@@ -62,6 +62,15 @@ class Part:
     beyond: float | None = None  # fails only when the change for the worse is larger than this as well
     reasons: tuple[str, ...] = ()
 
+    @property
+    def spends(self) -> bool:
+        """Whether less is better: cost or latency, of a run or of an arm."""
+        return is_spending(self.name)
+
+
+def is_spending(name: str) -> bool:
+    return name.rpartition(": ")[2] in ("cost", "latency")
+
 
 def points(value: float | None) -> str:
     """A change in points: +3.3."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from playhead.core.cohorts import parse_ref
 from playhead.core.experiment_runs import Experiment, ExperimentRun
@@ -27,6 +28,10 @@ from playhead.engine.replay_task import tasks_of
 from playhead.engine.worker import Settings, Worker
 from playhead.errors import NotFoundError, RefusedError, StoreBusyError, UsageError
 from playhead.store.ports import Store
+
+if TYPE_CHECKING:
+    from playhead.core.gate_criteria import Criteria
+    from playhead.core.gate_verdict import GateReport, Look
 
 __all__ = ["Estimate", "ExperimentClient", "RunPlan"]
 
@@ -317,6 +322,18 @@ class ExperimentClient:
                 hint="only runs of one cohort version compare",
             )
         return report(run, self._samples(run), None if against is None else self._samples(against))
+
+    def gate(
+        self, run: ExperimentRun, criteria: "Criteria | None" = None, *, earlier: "Sequence[Look]" = ()
+    ) -> "GateReport":
+        """Whether the changes of a run may ship (`core.experiment_gate`).
+
+        Args:
+            earlier: verdicts on this run before this one.
+        """
+        from playhead.core.experiment_gate import judge_experiment
+
+        return judge_experiment(run, self._samples(run), criteria, earlier=earlier)
 
     def _last_tasks(self, run: ExperimentRun) -> dict[tuple[str, str | None, int | None], tuple[Task, Replay]]:
         found: dict[tuple[str, str | None, int | None], tuple[Task, Replay]] = {}

@@ -3,7 +3,7 @@
 import json
 import os
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -104,8 +104,13 @@ def read_criteria(path: str | None) -> Criteria:
 
 def look_digest(*summaries: RunSummary | None, criteria: Criteria) -> str:
     """What a look saw: the same digest again is the same look."""
-    told = [to_text(summary) if summary else "" for summary in summaries]
-    return sha256("\n".join([*told, criteria.model_dump_json()]).encode("utf-8", "surrogatepass")).hexdigest()
+    return seen_digest([to_text(summary) if summary else "" for summary in summaries], criteria)
+
+
+def seen_digest(texts: Sequence[str], criteria: Criteria) -> str:
+    """`look_digest` of what is not a suite's run."""
+    told = "\n".join([*texts, criteria.model_dump_json()])
+    return sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def earlier_looks(log: Path, baseline: str, candidate: str, digest: str) -> list[Look]:

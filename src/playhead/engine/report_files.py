@@ -26,7 +26,7 @@ def write_reports(
     """
     report: Any = redact(report_json(run, baseline=baseline, gate=gate, recovery_run=recovery))
     for path in paths:
-        _replace(path, rendered(report, path.suffix))
+        write_text(path, rendered(report, path.suffix))
 
 
 def rendered(report: Any, form: str) -> str:
@@ -48,13 +48,17 @@ def rendered(report: Any, form: str) -> str:
     raise UsageError(f"no report has the form {form!r}", hint=f"end the name with one of {', '.join(FORMS)}")
 
 
-def _replace(path: Path, text: str) -> None:
-    """In one step, readable by the owner alone."""
+def write_text(path: Path, text: str) -> None:
+    """Writes a report in one step, readable by the owner alone.
+
+    Raises:
+        UsageError: a place that cannot be written.
+    """
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogatepass") as file:
             file.write(text)
         draft.replace(path)
     except OSError as error:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from playhead.core.gate_parts import is_spending
 from playhead.core.visible import one_line
 
 _SHOWN = 10
@@ -25,9 +26,7 @@ def markdown(report: Mapping[str, Any]) -> str:
     gate = report["gate"]
     run = report["run"]
     if gate:
-        lines += [f"## Release gate: {_MARKS[gate['verdict']]}", ""]
-        lines += [f"- {code(reason)}" for reason in gate["reasons"]]
-        lines += [f"- would settle it: {code(text)}" for text in gate["settle"]]
+        lines += _verdict(gate)
     else:
         lines += ["## Tool testing"]
     lines += [
@@ -39,12 +38,27 @@ def markdown(report: Mapping[str, Any]) -> str:
     if report["target"]:
         lines += ["", code(report["target"]["line"])]
     if gate:
-        lines += ["", *_criteria(gate), *_zero(gate), *_worst(gate["worst"])]
-        lines += [f"- note: {code(text)}" for text in gate["warnings"]]
+        lines += ["", *_measured(gate)]
     lines += ["", *_rates(report["dimensions"]), *_flaky(report["flaky"])]
     if report["look_first"]:
         lines += ["", "### Where to look first", "", *(f"- {code(text)}" for text in report["look_first"][:_SHOWN])]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def gate_lines(gate: Mapping[str, Any]) -> list[str]:
+    """A gate's report alone."""
+    return [*_verdict(gate), "", *_measured(gate)]
+
+
+def _verdict(gate: Mapping[str, Any]) -> list[str]:
+    lines = [f"## Release gate: {_MARKS[gate['verdict']]}", ""]
+    lines += [f"- {code(reason)}" for reason in gate["reasons"]]
+    return lines + [f"- would settle it: {code(text)}" for text in gate["settle"]]
+
+
+def _measured(gate: Mapping[str, Any]) -> list[str]:
+    notes = [f"- note: {code(text)}" for text in gate["warnings"]]
+    return [*_criteria(gate), *_zero(gate), *_worst(gate["worst"]), *notes]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -60,7 +74,7 @@ def _criteria(gate: Mapping[str, Any]) -> list[str]:
             _points(part["change"]), _percent(part["limit"]), _p(part["p_adjusted"]),
         ]
         for part in (*gate["parts"], *gate["held_back"])
-        if part["name"] not in ("cost", "latency")
+        if not is_spending(part["name"])
     ]  # fmt: skip
     return table(["criterion", "verdict", "baseline", "candidate", "change", "margin or floor", "adjusted p"], rows)
 

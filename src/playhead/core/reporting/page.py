@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
+from playhead.core.gate_parts import is_spending
 from playhead.core.reporting.plots import differences_plot, recovery_plot, stability_plot, text
 
 _STYLE: Final = """
@@ -30,7 +31,7 @@ def html(report: Mapping[str, Any]) -> str:
     title = f"{run['suite']}: {gate['verdict'].replace('_', ' ') if gate else 'tool testing'}"
     body = [f"<h1>{text(title)}</h1>", _identity(report)]
     if gate:
-        body += _gate(gate)
+        body += gate_section(gate)
     body += ["<h2>Rates</h2>", _rates(report["dimensions"]), _pass_k(report["pass_k"])]
     body += ["<h2>Intents</h2>", _rates({row["intent"]: row["selection"] for row in report["intents"]})]
     if report["differences"]:
@@ -44,7 +45,12 @@ def html(report: Mapping[str, Any]) -> str:
         body.append(_cases(unstable))
     body += _recovery(report["recovery"]) + _arguments(report["arguments"]) + _quality(report)
     if report["look_first"]:
-        body += ["<h2>Where to look first</h2>", _list(report["look_first"])]
+        body += ["<h2>Where to look first</h2>", listed(report["look_first"])]
+    return document(title, body)
+
+
+def document(title: str, body: Sequence[str]) -> str:
+    """A whole page around pieces of markup."""
     head = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy()}">'
     view = '<meta name="viewport" content="width=device-width"><meta name="referrer" content="no-referrer">'
     style = f"<title>{text(title)}</title><style>{_STYLE}</style>"
@@ -55,7 +61,7 @@ def html(report: Mapping[str, Any]) -> str:
     )
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Cells are text; a verdict is coloured by its class."""
     top = "".join(f"<th>{text(name)}</th>" for name in head)
     lines = "".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in rows)
@@ -67,7 +73,8 @@ def _cell(value: object) -> str:
     return f"<td{kind}>{'' if value is None else text(value)}</td>"
 
 
-def _list(items: Sequence[object]) -> str:
+def listed(items: Sequence[object]) -> str:
+    """A list whose items are text."""
     return "<ul>" + "".join(f"<li>{text(item)}</li>" for item in items) + "</ul>"
 
 
@@ -77,19 +84,20 @@ def _identity(report: Mapping[str, Any]) -> str:
     for name in sides[0]:
         if any(side[name] not in (None, {}, False) for side in sides):
             rows.append([name.replace("_", " "), *(_short(side[name]) for side in sides)])
-    return _table(["", "candidate", "baseline"][: len(sides) + 1], rows)
+    return table(["", "candidate", "baseline"][: len(sides) + 1], rows)
 
 
 def _short(value: object) -> object:
     return f"{value:.6g}" if isinstance(value, float) else value
 
 
-def _gate(gate: Mapping[str, Any]) -> list[str]:
+def gate_section(gate: Mapping[str, Any]) -> list[str]:
+    """Verdict, reasons and criteria of a gate."""
     body = [f'<h2>Gate: <span class="{text(gate["verdict"])}">{text(gate["verdict"].replace("_", " "))}</span></h2>']
-    body.append(_list([*gate["reasons"], *(f"would settle it: {line}" for line in gate["settle"])]))
+    body.append(listed([*gate["reasons"], *(f"would settle it: {line}" for line in gate["settle"])]))
     rows = [
         [
-            part["name"], part["verdict"], _percent(part["baseline"]), _percent(part["candidate"]),
+            part["name"], part["verdict"], _amount(part, "baseline"), _amount(part, "candidate"),
             _points(part["change"]),
             _percent(part["limit"]), None if part["p_adjusted"] is None else f"{part['p_adjusted']:.2g}", part["cases"],
             "; ".join(part["reasons"]),
@@ -107,20 +115,25 @@ def _gate(gate: Mapping[str, Any]) -> list[str]:
         "cases",
         "said",
     ]
-    body.append(_table(names, rows))
+    body.append(table(names, rows))
     zero = [
         [z["name"], z["seen"], z["of"], f"{100 * z['upper']:.2f} %", ", ".join(z["where"][:10])] for z in gate["zero"]
     ]
-    body.append(_table(["none tolerated", "seen", "trials", "at most", "cases"], zero))
+    body.append(table(["none tolerated", "seen", "trials", "at most", "cases"], zero))
     worst = [[c["id"], c["intent"], c["baseline"], c["candidate"], "; ".join(c["reasons"])] for c in gate["worst"]]
     if worst:
-        body.append(_table(["worst cases", "intent", "before", "now", "why"], worst))
+        body.append(table(["worst cases", "intent", "before", "now", "why"], worst))
     lists = [
         (name.replace("_", " "), gate[name]) for name in ("newly_flaky", "no_longer_flaky", "retired", "relabelled")
     ]
     rows = [[name, ", ".join(found)] for name, found in lists if found]
     rows += [["earlier look", f"{look['at']} {look['verdict']}"] for look in gate["earlier"]]
-    return body + ([_table(["", ""], rows)] if rows else []) + ([_list(gate["warnings"])] if gate["warnings"] else [])
+    return body + ([table(["", ""], rows)] if rows else []) + ([listed(gate["warnings"])] if gate["warnings"] else [])
+
+
+def _amount(part: Mapping[str, Any], side: str) -> str:
+    value = part[side]
+    return f"{value:.4g}" if value is not None and is_spending(part["name"]) else _percent(value)
 
 
 def _rates(dimensions: Mapping[str, Any]) -> str:
@@ -140,12 +153,12 @@ def _rates(dimensions: Mapping[str, Any]) -> str:
         rows.append(
             [name, _percent(found["rate"]), f"{100 * low:.1f} to {100 * high:.1f} %", of, found["cases"], change]
         )
-    return _table(["", "rate", "95 %, by case", "trials", "cases", "change (one-sided bounds)"], rows)
+    return table(["", "rate", "95 %, by case", "trials", "cases", "change (one-sided bounds)"], rows)
 
 
 def _pass_k(rows: Sequence[Mapping[str, Any]]) -> str:
     shown = [[r["k"], _percent(r["pass_hat"]), _percent(r["pass_at"]), r["cases"], r["left_out"]] for r in rows]
-    return _table(["k", "pass^k", "pass@k", "cases", "left out"], shown)
+    return table(["k", "pass^k", "pass@k", "cases", "left out"], shown)
 
 
 def _cases(cases: Sequence[Mapping[str, Any]]) -> str:
@@ -153,7 +166,7 @@ def _cases(cases: Sequence[Mapping[str, Any]]) -> str:
         [c["id"], c["intent"], c["class"], "".join("✓" if r else "✗" for r in c["runs"]), ", ".join(c["reasons"])]
         for c in cases
     ]
-    return _table(["case", "intent", "class", "runs", "why"], rows)
+    return table(["case", "intent", "class", "runs", "why"], rows)
 
 
 def _recovery(found: Mapping[str, Any] | None) -> list[str]:
@@ -167,7 +180,7 @@ def _recovery(found: Mapping[str, Any] | None) -> list[str]:
     return [
         "<h2>Recovery</h2>",
         f"<p>{text(told)}; double side effects: {text(doubles)}</p>", recovery_plot(found["matrix"]),
-        _table(["by", "", "recovered"], groups),
+        table(["by", "", "recovered"], groups),
     ]  # fmt: skip
 
 
@@ -176,8 +189,8 @@ def _arguments(found: Mapping[str, Any]) -> list[str]:
         return []
     rows = [[row["tool"], row["pointer"], row["error"], row["trials"]] for row in found["places"][:100]]
     bins = ", ".join(f"{name} {count}" for name, count in found["bins"].items())
-    table = _table(["tool", "parameter", "error", "trials"], rows)
-    return ["<h2>Argument errors</h2>", f"<p>{text(bins)}; coercible {found['coercible']}</p>", table]
+    places = table(["tool", "parameter", "error", "trials"], rows)
+    return ["<h2>Argument errors</h2>", f"<p>{text(bins)}; coercible {found['coercible']}</p>", places]
 
 
 def _quality(report: Mapping[str, Any]) -> list[str]:
@@ -198,7 +211,7 @@ def _quality(report: Mapping[str, Any]) -> list[str]:
     if report["target"]:
         rows.append(["target", report["target"]["line"]])
     findings = [f"{row['case']}: {row['finding']}" for row in report["label_findings"]]
-    return ["<h2>Labels</h2>", _table(["", ""], rows), _list(findings) if findings else ""]
+    return ["<h2>Labels</h2>", table(["", ""], rows), listed(findings) if findings else ""]
 
 
 def _percent(value: float | None) -> str:
