@@ -399,6 +399,10 @@ class SuitePort(Protocol):
         """By case and number."""
         ...
 
+    def add_request(self, digest: str, body: JSON) -> None:
+        """Store a document (a request, a fuzz set) under its digest; one that is there stays as it is."""
+        ...
+
     def request(self, digest: str) -> JSON: ...
 
 

@@ -37,6 +37,8 @@ _SET_TRIAL: Final = (
     "ON CONFLICT (run, case_id, n) DO UPDATE SET doc = excluded.doc"
 )
 
+_ADD_REQUEST: Final = "INSERT OR IGNORE INTO trial_requests (digest, doc) VALUES (?, ?)"
+
 
 class SqliteSuites:
     def __init__(self, connections: Connections) -> None:
@@ -129,12 +131,16 @@ class SqliteSuites:
             place = (trial.run, column_text(trial.case), trial.n)
             c.execute(_SET_TRIAL, (*place, FORMAT, to_doc(trial)))
             for digest, body in (requests or {}).items():
-                c.execute("INSERT OR IGNORE INTO trial_requests (digest, doc) VALUES (?, ?)", (digest, _packed(body)))
+                c.execute(_ADD_REQUEST, (digest, _packed(body)))
 
     def trials(self, run_id: str) -> list[Trial]:
         with self._connections.reading() as c:
             query = "SELECT format, doc FROM trials WHERE run = ? ORDER BY case_id, n"
             return [of_doc(Trial, *row) for row in c.execute(query, (run_id,)).fetchall()]
+
+    def add_request(self, digest: str, body: JSON) -> None:
+        with self._connections.writing() as c:
+            c.execute(_ADD_REQUEST, (digest, _packed(body)))
 
     def request(self, digest: str) -> JSON:
         with self._connections.reading() as c:

@@ -147,6 +147,11 @@ class SuiteRuns:
         with pytest.raises(NotFoundError):
             store.suites.request("q2")
 
+    def test_a_document_is_kept_under_its_digest_and_never_changed(self, store: Store) -> None:
+        store.suites.add_request("set", {"cases": ["\ud800", 2**70]})
+        store.suites.add_request("set", {"cases": []})
+        assert store.suites.request("set") == {"cases": ["\ud800", 2**70]}
+
     def test_a_trial_that_is_made_again_replaces_the_first(self, store: Store) -> None:
         for status in ("error", "scored"):
             store.suites.add_trial(Trial(run="r", case="a", n=0, seed=0, case_digest="d", status=status))
