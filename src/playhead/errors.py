@@ -30,6 +30,7 @@
          │   ├─ ModelAccessError    a model that could not be asked (llm policy, judge)
          │   ├─ AgentProcessError   the process of a replay that died or ran out of time
          │   ├─ EvaluatorError      an evaluator that came to no verdict
+         │   ├─ OpsImportError      the modules of ops, which cannot be imported
          │   ├─ OpError             an op that failed or was refused; has a code of its own
          │   └─ ReplayedToolError   stands for a recorded exception whose class is not to be had
          └─ StoreError              the store (exit code 3)
@@ -179,6 +180,12 @@ class EvaluatorError(LiveError):
     """An evaluator raised, hung, ended its process or returned nothing that is a verdict."""
 
     code = "evaluator"
+
+
+class OpsImportError(LiveError):
+    """A module of ops cannot be imported; raised where they are only looked at, such as by the doctor."""
+
+    code = "ops_import"
 
 
 class OpError(LiveError):

@@ -158,4 +158,16 @@ def _guard(_: Context) -> Iterator[Finding]:
         yield Finding(check="egress guard", state="info", detail=f"{detail} ({lacking})", fix=fix)
 
 
-_CHECKS = (_python, _settings, _store, _disk, _spool, _adapters, _capabilities, _guard)
+def _fixtures(context: Context) -> Iterator[Finding]:
+    from playhead.cli.fixture_doctor import summary
+
+    files, failures, warnings = summary(context)
+    if failures or warnings:
+        detail = f"{files} files; {failures} problems, {warnings} warnings"
+        state = "problem" if failures else "info"
+        yield Finding(check="fixtures", state=state, detail=detail, fix="playhead fixtures doctor")
+    elif files:
+        yield Finding(check="fixtures", state="ok", detail=f"{files} files")
+
+
+_CHECKS = (_python, _settings, _store, _disk, _spool, _adapters, _capabilities, _guard, _fixtures)

@@ -128,7 +128,7 @@ def list_fixtures(*, context: Ctx, dir: str | None = None, set: str | None = Non
     """
     folder = _folder(context, dir)
     rows: list[dict[str, Any]] = []
-    for name in sorted(all_sets(folder)) if set is None else [set]:
+    for name in folder.sets() if set is None else [set]:
         for path in folder.files(name):
             row: dict[str, Any] = {"set": name, "file": path.name, "tool": None, "status": None, "at": None}
             try:
@@ -162,7 +162,7 @@ def show_fixture(file: str, /, *, context: Ctx, dir: str | None = None) -> Resul
     folder = _folder(context, dir)
     path = Path(file)
     if not path.exists():
-        found = [each for name in all_sets(folder) for each in folder.files(name) if each.name == path.name]
+        found = [each for name in folder.sets() for each in folder.files(name) if each.name == path.name]
         if not found:
             raise NotFoundError(f"no fixture {file!r} in {folder.root}", hint="playhead fixtures list")
         if len(found) > 1:
@@ -186,10 +186,3 @@ def _folder(context: Context, directory: str | None) -> "FixtureFolder":
     if not folder.root.is_dir():
         raise NotFoundError(f"there is no fixture folder {folder.root}", hint="record with playhead.fixtures('record')")
     return folder
-
-
-def all_sets(folder: "FixtureFolder") -> list[str]:
-    """Every set that has a fixture, the shared one as an empty name."""
-    places = {path.parent for pattern in ("http.*.json", "op.*.json") for path in folder.root.rglob(pattern)}
-    names = [place.relative_to(folder.root) for place in places]
-    return ["/".join(name.parts) for name in names if not any(part.startswith(".") for part in name.parts)]

@@ -113,7 +113,7 @@ def load(data: bytes, name: str) -> Fixture:
     if version != FORMAT:
         newer = isinstance(version, str) and re.fullmatch(r"fixture/\d+", version)
         why = f"written by a newer playhead ({version}); this one reads {FORMAT}" if newer else "no fixture"
-        raise _damaged(name, why)
+        raise _damaged(name, why, check="file.version" if newer else "file.damaged")
     kinds: dict[str, type | tuple[type, ...]] = {
         "kind": str, "tool": str, "key": str, "outcome": dict, "occurrence": int, "ignored": list, "redacted": list,
     }  # fmt: skip
@@ -184,14 +184,14 @@ def _check(fixture: Fixture, name: str) -> None:
     if type(fixture.occurrence) is not int or not 0 < fixture.occurrence < _MOST:
         raise _damaged(name, "/occurrence is no number of a call")
     if fixture.name != name.rpartition("/")[2]:
-        raise _damaged(name, f"its name does not fit what is inside; {fixture.name} would")
+        raise _damaged(name, f"its name does not fit what is inside; {fixture.name} would", check="file.key")
     if int(known[1]) == KEY_VERSION and not _arguments_redacted(fixture):
         try:
             key = call_key(fixture.tool, fixture.args, scope=fixture.scope, namespace=NAMESPACES[fixture.kind])
         except NoKeyError as error:
-            raise _damaged(name, f"/args have no key ({error})") from None
+            raise _damaged(name, f"/args have no key ({error})", check="file.key") from None
         if key != fixture.key:
-            raise _damaged(name, "/args, /scope and /tool do not fit /key")
+            raise _damaged(name, "/args, /scope and /tool do not fit /key", check="file.key")
     outcome = fixture.outcome
     if outcome.get("kind") not in ("value", "error") or not (
         {"value", "error", "items", "body", "truncated"} & set(outcome)
@@ -206,11 +206,13 @@ def _arguments_redacted(fixture: Fixture) -> bool:
     return any(pointer.startswith(("/args", "/scope")) for pointer in fixture.redacted)
 
 
-def _damaged(name: str, why: str, line: int | None = None) -> FixtureFormatError:
+def _damaged(name: str, why: str, line: int | None = None, check: str = "file.damaged") -> FixtureFormatError:
+    """``check`` is the doctor's name of it."""
     where = "" if line is None else f" at line {line}"
     return FixtureFormatError(
         f"{name} is not readable as a fixture: {why}{where}",
         hint="delete the file and record again, or take it from version control",
         file=name,
         line=line,
+        check=check,
     )

@@ -1,92 +1,110 @@
 """What is wrong with a fixture folder: every file is opened, and nothing is run or written."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Literal
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from playhead.core.fixture_file import Fixture, dump
-from playhead.core.fixture_notes import notes_in
-from playhead.core.redact import Redactor
-from playhead.errors import FixtureFormatError
+from playhead.core.fixture_file import Fixture
+from playhead.core.fixture_notes import Note, notes_in
+from playhead.core.values import JSON
+from playhead.engine.fixture_file_checks import Looking, credentials_in_keys, file_checks
+from playhead.engine.fixture_findings import FixtureCheck, failing, warning
+from playhead.errors import FixtureFormatError, StoreError
 from playhead.store.fixtures import FixtureFolder
 
-_DAY = 86_400
+_RECORD = "playhead fixtures run --mode record -- COMMAND"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixtureCheck:
-    """One finding. ``subject`` is a file, a set or a tool."""
+@dataclass(slots=True)
+class _Seen:
+    """What the sets held, over all of them: by op or request."""
 
-    check: str
-    level: Literal["pass", "warn", "fail"]
-    subject: str
-    message: str
-    fix: str = ""
+    good: dict[str, int] = field(default_factory=lambda: defaultdict[str, int](int))
+    bad: set[str] = field(default_factory=set[str])
+    ops: set[str] = field(default_factory=set[str])
+    notes: dict[str, Note] = field(default_factory=dict[str, Note])
+    credentials: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
 
 def examine(
-    folder: FixtureFolder, sets: list[str], redactor: Redactor, *, now: float, max_age_days: int | None = None
+    folder: FixtureFolder, sets: Sequence[str] | None, looking: Looking, *, project: Path
 ) -> list[FixtureCheck]:
-    """Every finding about the sets, those about tools that are fine included.
+    """Every finding about the sets, those about ops that are fine included.
 
     Args:
-        now: seconds since the epoch.
-        max_age_days: recordings that are older are warned about.
+        sets: None for all of them.
+        project: the folder that paths of tests begin in.
+
+    Raises:
+        StoreError: the folder cannot be read.
     """
-    found: list[FixtureCheck] = list(_names(sets))
-    for name in sets:
-        found += _set(folder, name, redactor, now, max_age_days)
+    try:
+        if folder.root.exists():
+            next(folder.root.iterdir(), None)
+        names = folder.sets() if sets is None else list(sets)
+        seen = _Seen()
+        found = [*_warned(looking), *_folded(folder, names)]
+        for name in names:
+            found += _set(folder, name, looking, seen, project)
+        found += _unfinished(folder, sets)
+        found += _ops(folder, looking, seen)
+    except OSError as error:
+        raise StoreError(f"{folder.root} cannot be read: {error.strerror}") from error
+    if not any(folder.has_any(name) for name in names):
+        found.append(failing("set.missing", str(folder.root), f"no fixtures in {folder.root}", f"record: {_RECORD}"))
     return found
 
 
-def _set(
-    folder: FixtureFolder, name: str, redactor: Redactor, now: float, max_age: int | None
-) -> Iterator[FixtureCheck]:
+def _warned(looking: Looking) -> Iterator[FixtureCheck]:
+    for text in sorted(set(looking.redactor.warnings)):
+        check = "secret.equal" if "same value" in text else "secret.short"
+        yield warning(check, text.split()[0], text, "name another variable, or a longer value")
+
+
+def _folded(folder: FixtureFolder, sets: Sequence[str]) -> Iterator[FixtureCheck]:
+    """Names that are one on a system where case does not count."""
+    files = [str(path.relative_to(folder.root)) for name in sets for path in folder.files(name)]
+    folded: dict[str, str] = {}
+    for name in [*sets, *files]:
+        other = folded.setdefault(name.casefold(), name)
+        if other != name:
+            message = f"{other} and {name} are one name where case does not count"
+            yield failing("name.fold", name, message, "rename one")
+
+
+def _set(folder: FixtureFolder, name: str, looking: Looking, seen: _Seen, project: Path) -> Iterator[FixtureCheck]:
+    report = folder.report(name)
+    again = str(report.get("command") or _RECORD)
     readable: list[Fixture] = []
-    damaged = 0
+    count = 0
     for path in folder.files(name):
+        count += 1
         try:
             fixture = folder.read(path)
-            folder.value(fixture, name)
+            value = folder.value(fixture, name)
         except FixtureFormatError as error:
-            version = "written by a newer playhead" in error.message
-            damaged += 1
-            yield FixtureCheck(
-                check="file.version" if version else "file.damaged", level="fail", subject=path.name,
-                message=error.message, fix="delete it and record again",
-            )  # fmt: skip
+            check = str(error.details.get("check") or "file.damaged")
+            fix = f"if the edit is meant: playhead fixtures rekey {path.name}" if check == "file.key" else ""
+            fix = fix or f"delete it and record again: {again}"
+            yield failing(check, path.name, looking.redactor.redact_text(error.message), fix)
             continue
         readable.append(fixture)
-        yield from _file(fixture, redactor, now, max_age)
-    yield from _gaps(readable)
-    yield from _report(folder, name, readable, len(readable) + damaged)
-    for tool, count in sorted(Counter(each.tool for each in readable).items()):
-        yield FixtureCheck(check="op.recorded", level="pass", subject=tool, message=f"{tool}: {count} recordings")
+        findings = list(file_checks(fixture, value, looking, again))
+        yield from findings
+        seen.good[fixture.tool] += 1
+        if any(each.level == "fail" for each in findings):
+            seen.bad.add(fixture.tool)
+        if fixture.kind == "op":
+            seen.ops.add(fixture.tool)
+            seen.credentials |= {(fixture.tool, argument) for argument in credentials_in_keys(fixture, looking)}
+    yield from _gaps(readable, again)
+    yield from _about_set(folder, name, report, count, project)
+    yield from _notes(report, readable, seen, again)
 
 
-def _file(fixture: Fixture, redactor: Redactor, now: float, max_age: int | None) -> Iterator[FixtureCheck]:
-    held = redactor.known_in(dump(fixture))
-    if held:
-        yield FixtureCheck(
-            check="file.secret", level="fail", subject=fixture.name, message=f"holds the value of {', '.join(held)}",
-            fix="delete the file, rotate the secret, record again",
-        )  # fmt: skip
-    age = _age(fixture, now)
-    if max_age is not None and age is not None and age > max_age:
-        message = f"recorded {age} days ago, limit {max_age}"
-        yield FixtureCheck(check="file.age", level="warn", subject=fixture.name, message=message, fix="record again")
-
-
-def _age(fixture: Fixture, now: float) -> int | None:
-    try:
-        return int((now - datetime.fromisoformat(str(fixture.recorded.get("at"))).timestamp()) // _DAY)
-    except ValueError:
-        return None
-
-
-def _gaps(readable: list[Fixture]) -> Iterator[FixtureCheck]:
+def _gaps(readable: list[Fixture], again: str) -> Iterator[FixtureCheck]:
     numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
     for fixture in readable:
         numbers[fixture.tool, fixture.key].add(fixture.occurrence)
@@ -94,32 +112,82 @@ def _gaps(readable: list[Fixture]) -> Iterator[FixtureCheck]:
         missing = min(set(range(1, max(there))) - there, default=None)
         if missing is not None:
             message = f"{tool} {key[2:18]}: occurrence {max(there)} without occurrence {missing}"
-            yield FixtureCheck(check="file.gap", level="fail", subject=tool, message=message, fix="record again")
+            yield failing("file.gap", tool, message, f"record again: {again}")
 
 
-def _report(folder: FixtureFolder, name: str, readable: list[Fixture], count: int) -> Iterator[FixtureCheck]:
-    report = folder.report(name)
+def _about_set(
+    folder: FixtureFolder, name: str, report: dict[str, JSON], count: int, project: Path
+) -> Iterator[FixtureCheck]:
     label = name or "(shared)"
     counted = report.get("files")
     if isinstance(counted, int) and counted != count:
-        message = f"recording.json counts {counted} files, {count} found"
-        yield FixtureCheck(check="set.count", level="fail", subject=label, message=message, fix="record again")
-    keys = {fixture.key: fixture.name for fixture in readable}
+        message = f"{label}: recording.json counts {counted} files, {count} found"
+        yield failing("set.count", label, message, "take them from version control, or record again")
+    if not count and name:
+        yield warning("set.empty", label, f"{label}: folder without recordings", "remove: playhead fixtures prune")
+    if report.get("complete") is False:
+        why = report.get("incomplete") or "unknown reason"
+        message = f"{label}: its recording run did not finish ({why})"
+        yield warning("set.incomplete", label, message, "record again")
+    test = report.get("test")
+    if isinstance(test, str) and test and not has_test(project, test):
+        yield warning("set.orphan", label, f"{label}: no test {test} any more", "remove: playhead fixtures prune")
+
+
+def has_test(project: Path, node: str) -> bool:
+    """Whether the file of a test's node id has the names that it says. What cannot be looked at counts as there."""
+    file, *names = node.split("::")
+    path = project / file
+    if not path.exists():
+        return False
+    if path.suffix != ".py" or not names:
+        return True
+    try:
+        body: list[ast.stmt] = ast.parse(path.read_text("utf-8")).body
+    except (SyntaxError, ValueError, OSError):
+        return True
+    for name in names:
+        plain = name.partition("[")[0]
+        found = next((each for each in body if getattr(each, "name", None) == plain), None)
+        if found is None:
+            return False
+        if isinstance(found, ast.ClassDef) and found.bases:
+            return True  # its tests may stand in another class
+        body = found.body if isinstance(found, ast.ClassDef) else []
+    return True
+
+
+def _notes(report: dict[str, JSON], readable: list[Fixture], seen: _Seen, again: str) -> Iterator[FixtureCheck]:
+    files = {fixture.key: fixture.name for fixture in reversed(readable)}
     for note in notes_in(report):
-        tool, reason = note.tool, note.reason
-        file = keys.get(note.key)
+        file = files.get(note.key)
         if note.superseded and file is not None:
-            message = f"re-recording on {note.at[:10]} failed ({reason}); this answer is older"
-            yield FixtureCheck(check="file.superseded", level="warn", subject=file, message=message, fix="record again")
-        elif all(fixture.tool != tool for fixture in readable):
-            message = f"{tool}: the recording run failed ({reason}); nothing to replay"
-            yield FixtureCheck(check="op.environment", level="fail", subject=tool, message=message, fix="record again")
+            message = f"{file}: re-recording on {note.at[:10]} failed ({note.reason}); this answer is older"
+            yield warning("file.superseded", file, message, f"record again: {again}")
+        seen.notes.setdefault(note.tool, note)
 
 
-def _names(sets: list[str]) -> Iterator[FixtureCheck]:
-    folded: dict[str, str] = {}
-    for name in sets:
-        other = folded.setdefault(name.casefold(), name)
-        if other != name:
-            message = f"{other} and {name} are one name where case does not count"
-            yield FixtureCheck(check="name.fold", level="fail", subject=name, message=message, fix="rename one")
+def _unfinished(folder: FixtureFolder, sets: Sequence[str] | None) -> Iterator[FixtureCheck]:
+    """What failed or killed runs left for inspection."""
+    for place in sorted((folder.root / ".partial").glob("*/")) if sets is None else ():
+        label = f".partial/{place.name}"
+        message = f"{label}: its recording run did not finish; nothing of it is in use"
+        yield warning("set.incomplete", label, message, "look at it, then remove it: playhead fixtures prune")
+
+
+def _ops(folder: FixtureFolder, looking: Looking, seen: _Seen) -> Iterator[FixtureCheck]:
+    for tool, argument in sorted(seen.credentials):
+        message = f"{tool}: argument {argument} is part of the key as a hash; configure it as a secret"
+        yield warning("op.credential", tool, message, "name its variable under secrets in the settings")
+    for tool, count in sorted(seen.good.items()):
+        if tool not in seen.bad:
+            message = f"{tool}: {count} recording{'s' if count > 1 else ''}, all fit"
+            yield FixtureCheck(check="op.recorded", level="pass", subject=tool, message=message)
+    for tool in sorted({*seen.notes, *(looking.ops or ())} - set(seen.good)):
+        note = seen.notes.get(tool)
+        if note is not None:
+            message = f"{tool}: the recording run failed ({note.reason}); nothing to replay"
+            yield failing("op.environment", tool, message, f"record it: {_RECORD}")
+        else:
+            message = f"{tool}: no recorded fixture in {folder.root}"
+            yield failing("op.none", tool, message, f"record it: {_RECORD}")

@@ -12,16 +12,18 @@ from typing import Any
 from playhead.core.canonical import NoKeyError, from_stored, to_stored
 from playhead.core.fixture_file import Fixture
 from playhead.core.keys import bind, strip
-from playhead.core.values import JSON
+from playhead.core.values import JSON, Provenance
 from playhead.engine.binding import lowered, record_types
 from playhead.engine.failures import capture, is_registered, rebuild
 from playhead.engine.fixture_calls import FixtureCall, FixtureRow, inside_op
 from playhead.engine.fixture_run import FixtureRun
 from playhead.engine.fixture_scope import current_run
+from playhead.engine.frames import FRAME
 from playhead.engine.op_context import OpContext
 from playhead.engine.op_errors import error_of, stored_error
 from playhead.engine.op_schema import problems
 from playhead.engine.ops import Op
+from playhead.engine.steps import ToolStep
 from playhead.errors import OpError
 
 
@@ -90,14 +92,7 @@ class OpCall:
         return stored, None
 
     def _assertions(self) -> dict[str, JSON]:
-        op = self.op
-        found: dict[str, JSON] = {"defaults": op.input.defaults, "input": op.input.fingerprint}
-        if op.options.version is not None:
-            found["op_version"] = op.options.version
-        if op.output.fingerprint is not None:
-            found["output"] = op.output.fingerprint
-        if op.code:
-            found["code"] = op.code
+        found = self.op.assertions()
         found = {**found, "defaults": self._run.redactor.redact(found["defaults"]).value}
         self._call_assertions = found
         return found
@@ -126,10 +121,8 @@ class OpCall:
 
     def outcome(self, fixture: Fixture) -> dict[str, JSON]:
         """What the fixture says, with what differs between its declaration and today's noted in the ledger."""
-        then = fixture.assertions
-        differing = [name for name in ("op_version", "input", "output", "code")
-                     if then.get(name) is not None and then.get(name) != self._now.get(name)]  # fmt: skip
-        return self._call.outcome(fixture, ("outdated",) if differing else ())
+        _say_where_from(self.op.id, fixture)
+        return self._call.outcome(fixture, ("outdated",) if self.op.changed_since(fixture.assertions) else ())
 
     def give(self, fixture: Fixture) -> Any:
         """Returns or raises what was recorded, in fresh copies."""
@@ -245,6 +238,14 @@ class OpCall:
             record()
         except Exception as error:  # noqa: BLE001 - a failure to record is not the op's
             self._run.problem(f"{self.op.id} is not recorded: {type(error).__name__}: {error}")
+
+
+def _say_where_from(op: str, fixture: Fixture) -> None:
+    """The call's node in a session, where there is one, names the file that answered it."""
+    step = FRAME.get()
+    if isinstance(step, ToolStep) and step.tool == op:
+        by = "served" if step.provenance is None else step.provenance.by
+        step.provenance = Provenance(by=by, detail=f"{fixture.name}, occurrence {fixture.occurrence}")
 
 
 def is_refusal(error: BaseException) -> bool:

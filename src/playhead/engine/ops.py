@@ -185,6 +185,23 @@ class Op:
             scope["self"] = found
         return scope or None
 
+    def assertions(self) -> dict[str, JSON]:
+        """What is noted in recordings of the declaration and the code, beside the key."""
+        found: dict[str, JSON] = {"defaults": self.input.defaults, "input": self.input.fingerprint}
+        if self.options.version is not None:
+            found["op_version"] = self.options.version
+        if self.output.fingerprint is not None:
+            found["output"] = self.output.fingerprint
+        if self.code:
+            found["code"] = self.code
+        return found
+
+    def changed_since(self, then: Mapping[str, JSON]) -> list[str]:
+        """Which assertions of a recording do not hold today; a changed default is a question of the call's key."""
+        now = self.assertions()
+        names = ("op_version", "input", "output", "code")
+        return [name for name in names if then.get(name) is not None and then.get(name) != now.get(name)]
+
     @cached_property
     def code(self) -> str:
         """A digest of the function's source; empty where that is not to be had."""

@@ -132,11 +132,13 @@ class FixtureFolder:
         return found
 
     def sets(self) -> list[str]:
-        """Every set: a folder with a fixture or a report of a recording; the shared one is an empty name."""
-        patterns = ("http.*.json", "op.*.json", REPORT)
-        places = {path.parent for pattern in patterns for path in self.root.rglob(pattern)}
-        names = [place.relative_to(self.root) for place in places]
-        return sorted("/".join(name.parts) for name in names if not any(part.startswith(".") for part in name.parts))
+        """Every set, the shared one as an empty name: folders with fixtures, and empty ones."""
+        found: list[str] = []
+        for place, folders, names in os.walk(self.root):
+            folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "bodies")
+            if any(_is_fixture(name) or name == REPORT for name in names) or not (folders or Path(place) == self.root):
+                found.append("/".join(Path(place).relative_to(self.root).parts))
+        return sorted(found)
 
     def report(self, set_name: str) -> dict[str, JSON]:
         """What the last recording of a set noted; empty without one, or where it cannot be read."""
@@ -162,5 +164,9 @@ def _fixtures_in(place: Path) -> Iterator[Path]:
     if place.is_dir():
         with os.scandir(place) as entries:
             for entry in entries:
-                if entry.name.startswith(("op.", "http.")) and entry.name.endswith(".json"):
+                if _is_fixture(entry.name):
                     yield place / entry.name
+
+
+def _is_fixture(name: str) -> bool:
+    return name.startswith(("op.", "http.")) and name.endswith(".json")
