@@ -47,8 +47,8 @@ demo: $(STAMP) ## Record, replay, fork and compare a small agent (no key, no net
 test: $(STAMP) ## Run all tests, in random order (TEST_ARGS="-k name" to choose)
 	$(BIN)/python -m pytest -n 2 $(TEST_ARGS)
 
-conformance: $(STAMP) ## Run every adapter scenario, with Claude's own program too (minutes)
-	PLAYHEAD_CONFORMANCE=all $(BIN)/python -m pytest -n 2 tests/contract $(TEST_ARGS)
+conformance: $(STAMP) ## Run every adapter scenario and every tau-bench session, with Claude's own program too (minutes)
+	PLAYHEAD_CONFORMANCE=all $(BIN)/python -m pytest -n 2 tests/contract tests/acceptance/test_tau_bench.py $(TEST_ARGS)
 
 HARNESSES := plain.py:FunctionsHarness plain.py:WireHarness pydantic_ai.py:PydanticAIHarness langgraph.py:LangGraphHarness \
   openai_agents.py:OpenAIAgentsHarness claude.py:ClaudeHarness

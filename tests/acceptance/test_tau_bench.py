@@ -1,6 +1,7 @@
 """The main job on real input: recorded sessions replay offline, and every change is named exactly."""
 
 import json
+import os
 import runpy
 import subprocess
 import sys
@@ -22,11 +23,17 @@ def run(*words: object, cwd: Path) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout.splitlines()[-1])
 
 
-def test_every_recorded_airline_session_replays_faithfully_offline(shared_data: Path, tmp_path: Path):
+def test_recorded_airline_sessions_replay_faithfully_offline(shared_data: Path, tmp_path: Path):
+    """Every fourth session; all of them, which takes a minute, where PLAYHEAD_CONFORMANCE asks for all."""
     folder = shared_data / "tau-bench"
-    code, found = run(folder / "gpt-4o-airline.json", "--tools", folder / "tools-airline.json", cwd=tmp_path)
+    file, wanted = folder / "gpt-4o-airline.json", 120
+    if os.environ.get("PLAYHEAD_CONFORMANCE") != "all":
+        few = json.loads(file.read_text())[::4]
+        file, wanted = tmp_path / "few.json", len(few)
+        file.write_text(json.dumps(few))
+    code, found = run(file, "--tools", folder / "tools-airline.json", cwd=tmp_path)
     assert found["reasons"] == []
-    assert (code, found["sessions"], found["faithful"], found["live_calls"]) == (0, 120, 120, 0)
+    assert (code, found["sessions"], found["faithful"], found["live_calls"]) == (0, wanted, wanted, 0)
 
 
 def test_each_fork_names_what_was_changed(shared_data: Path, tmp_path: Path):

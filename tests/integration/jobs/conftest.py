@@ -1,5 +1,6 @@
 """A project with a recorded agent, and workers."""
 
+import json
 import subprocess
 import sys
 import threading
@@ -29,12 +30,42 @@ async def run(prompt: str) -> list[int]:
 """
 
 
+STARTED = """
+import json, os, sys
+import asyncio, playhead.engine.client, playhead.store.sqlite
+for line in sys.stdin:
+    folder, code = json.loads(line)
+    child = os.fork()
+    if not child:
+        os.chdir(folder)
+        exec(code, {"__name__": "__main__"})
+        sys.exit()
+    print(os.waitpid(child, 0)[1], flush=True)
+"""
+
+
+@pytest.fixture(scope="session")
+def python() -> Iterator[Callable[[Path, str], int]]:
+    """Runs code in a folder, in a process that has imported playhead already: half a second saved, often."""
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as started:
+        assert started.stdin is not None
+        assert started.stdout is not None
+
+        def run(folder: Path, code: str) -> int:
+            print(json.dumps([str(folder), code]), file=started.stdin, flush=True)
+            return int(started.stdout.readline())
+
+        yield run
+        started.stdin.close()
+
+
 @pytest.fixture
-def desk(project: Path) -> Path:
+def desk(project: Path, python: Callable[[Path, str], int]) -> Path:
     """A project with a recorded session of the agent ``desk``, which does what a file ``harm`` says in later runs."""
     (project / "desk.py").write_text(AGENT.format(harm=str(project / "harm")))
-    code = "import asyncio, desk; asyncio.run(desk.run('hello'))"
-    subprocess.run([sys.executable, "-c", code], cwd=project, check=True, timeout=60)
+    assert python(project, "import asyncio, desk; asyncio.run(desk.run('hello'))") == 0
     return project
 
 
