@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from playhead.engine.client import Client
     from playhead.engine.client import open_client as open
     from playhead.engine.failures import register_error
+    from playhead.engine.guards import GuardScope, guards
     from playhead.engine.op_context import OpContext
     from playhead.engine.ops import Slot
     from playhead.engine.project import flush
@@ -51,6 +52,7 @@ __all__ = [
     "EvaluationContext",
     "EvaluatorConfig",
     "ExperimentConfig",
+    "GuardScope",
     "HistoryConfig",
     "HistoryModel",
     "InjectConfig",
@@ -82,6 +84,7 @@ __all__ = [
     "fixtures",
     "flush",
     "gate",
+    "guards",
     "install",
     "op",
     "open",
@@ -130,6 +133,8 @@ _HOMES = {
     "Client": "engine.client",
     "open": "engine.client:open_client",
     "register_error": "engine.failures",
+    "GuardScope": "engine.guards",
+    "guards": "engine.guards",
     "OpContext": "engine.op_context",
     "Slot": "engine.ops",
     "flush": "engine.project",

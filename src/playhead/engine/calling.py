@@ -17,6 +17,7 @@ from playhead.engine.context import current, refuse_outside
 from playhead.engine.failures import rebuild
 from playhead.engine.frames import FRAME
 from playhead.engine.gating import broken
+from playhead.engine.guards import UNCHECKED, checked, checked_async
 from playhead.engine.snapshot import freeze_bound, freeze_emitted
 from playhead.engine.steps import ToolStep
 from playhead.errors import RecordingError, ReplayedToolError, ReplayStop
@@ -28,6 +29,13 @@ class Shape:
     def outcome(self, result: Any) -> Outcome | None:
         """What came of a live call that returned; None: the value is ``result`` itself."""
         return None
+
+    def checked(self, result: Any) -> Any:
+        """What guards check of a live result; nothing of an error that the tool reported itself."""
+        outcome = self.outcome(result)
+        if outcome is None:
+            return result
+        return outcome.value if outcome.kind is OutcomeKind.VALUE else UNCHECKED
 
     def value(self, outcome: Outcome) -> Any:
         """What the framework is given for a recorded or written value."""
@@ -121,10 +129,13 @@ def called(step: ToolStep | None, live: Callable[[], Any], shape: Shape = PLAIN)
         return shape.give(step, answer)
     try:
         with step.inside():
-            result = live()
+            result, instead = checked(step, live(), live, shape.checked)
     except BaseException as error:
         step.fail(error)
         raise
+    if instead is not None:
+        step.observe(instead)
+        return shape.give(step, instead)
     told(step, result, shape)
     return result
 
@@ -139,10 +150,13 @@ async def called_async(step: ToolStep | None, live: Callable[[], Awaitable[Any]]
         return shape.give(step, answer)
     try:
         with step.inside():
-            result = await live()
+            result, instead = await checked_async(step, await live(), live, shape.checked)
     except BaseException as error:
         step.fail(error)
         raise
+    if instead is not None:
+        step.observe(instead)
+        return shape.give(step, instead)
     told(step, result, shape)
     return result
 

@@ -15,6 +15,7 @@ from playhead.core.values import JSON, Effect, Mark, Outcome, OutcomeKind
 from playhead.engine.binding import FunctionBinder, comes_back, lowered, record_types
 from playhead.engine.frames import FRAME, leave
 from playhead.engine.gating import broken
+from playhead.engine.guards import checked, checked_async
 from playhead.engine.seam import ToolStep, current, exception_of, refuse_outside, value_of
 from playhead.engine.snapshot import Snapshot, freeze, freeze_bound
 from playhead.errors import RecordingError, ReplayStop, StaleError
@@ -162,11 +163,14 @@ def _tool(function: Any, name: str, effect: Effect, exclude: Collection[str], ou
         token = FRAME.set(step)
         try:
             result = function(*args, **kwargs)
+            result, instead = checked(step, result, lambda: function(*args, **kwargs))
         except BaseException as error:
             step.fail(error)
             raise
         finally:
             leave(token)
+        if instead is not None:
+            return gate.give(step, instead)
         gate.returned(step, result)
         return result
 
@@ -185,11 +189,14 @@ def _coroutine_tool(function: Any, gate: _Gate) -> Any:
         token = FRAME.set(step)
         try:
             result = await function(*args, **kwargs)
+            result, instead = await checked_async(step, result, lambda: function(*args, **kwargs))
         except BaseException as error:
             step.fail(error)
             raise
         finally:
             leave(token)
+        if instead is not None:
+            return gate.give(step, instead)
         gate.returned(step, result)
         return result
 

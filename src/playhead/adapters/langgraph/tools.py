@@ -21,6 +21,7 @@ from playhead.adapters.langgraph.guard import trouble
 from playhead.core.canonical import NoKeyError, to_stored
 from playhead.core.values import JSON, Outcome, OutcomeKind
 from playhead.engine import seam
+from playhead.engine.guards import UNCHECKED, checked, checked_async
 from playhead.errors import RecordingError
 
 
@@ -148,6 +149,15 @@ class _Call:
                 trouble(error, f"giving a recorded outcome to tool {self.tool.name!r}")
             raise
 
+    def shown(self, result: Any) -> Any:
+        """What of a result the model sees: for guards."""
+        given: Any = result
+        if isinstance(result, ToolMessage):
+            return UNCHECKED if result.status == "error" else result.content
+        if self.tool.response_format == "content_and_artifact":
+            return given[0] if type(given) is tuple and given else UNCHECKED  # pyright: ignore[reportUnknownVariableType]
+        return result if codec.is_plain(result) else UNCHECKED  # a command to the graph, an object
+
     def returned(self, result: Any) -> None:
         arrival = self.arrival
         try:
@@ -212,9 +222,12 @@ def _run(own: Callable[..., Any]) -> Callable[..., Any]:
         try:
             with call.step.inside():
                 result = own(self, *args, **kwargs)
+                result, instead = checked(call.step, result, lambda: own(self, *args, **kwargs), call.shown)
         except BaseException as error:
             call.failed(error)
             raise
+        if instead is not None:
+            return call.give(instead)
         call.returned(result)
         return result
 
@@ -232,9 +245,12 @@ def _arun(own: Callable[..., Any]) -> Callable[..., Any]:
         try:
             with call.step.inside():
                 result = await own(self, *args, **kwargs)
+                result, instead = await checked_async(call.step, result, lambda: own(self, *args, **kwargs), call.shown)
         except BaseException as error:
             call.failed(error)
             raise
+        if instead is not None:
+            return call.give(instead)
         call.returned(result)
         return result
 

@@ -15,6 +15,7 @@ from playhead.adapters.openai_agents.servers import AROUND, Around
 from playhead.adapters.openai_agents.twins import Twin
 from playhead.core.values import JSON, Effect, Outcome, OutcomeKind
 from playhead.engine import seam
+from playhead.engine.guards import UNCHECKED, checked_async
 from playhead.errors import RecordingError
 
 Invoker = Callable[[Any, str], Awaitable[Any]]
@@ -118,6 +119,10 @@ class Gate:
         try:
             with step.inside():
                 result = await self._watched(seen)(context, arguments)
+                result, instead = await checked_async(
+                    step, result, lambda: self._watched(seen)(context, arguments),
+                    lambda given: UNCHECKED if seen or around.failed or around.paused else given,
+                )  # fmt: skip
         except Exception as error:
             self._observe_raised(context, step, error)
             raise
@@ -129,6 +134,8 @@ class Gate:
             raise
         finally:
             AROUND.reset(token)
+        if instead is not None:
+            return await self._give(context, arguments, step, instead)
         try:
             self._observe(context, step, result, seen, around)
         except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent

@@ -13,7 +13,7 @@ from pydantic_ai.exceptions import (
     ToolFailedError,
     ToolRetryError,
 )
-from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.messages import ToolCallPart, ToolReturn
 from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
@@ -23,6 +23,7 @@ from playhead.core.canonical import to_stored
 from playhead.core.protocol.shape import is_list, is_object, obj
 from playhead.core.values import JSON, Effect, Outcome, OutcomeKind
 from playhead.engine import seam
+from playhead.engine.guards import checked_async
 
 Handler = Callable[[dict[str, Any]], Awaitable[Any]]
 
@@ -47,11 +48,20 @@ async def execute(
     try:
         with step.inside():
             result = await live(args)
+            result, instead = await checked_async(step, result, lambda: live(args), _shown)
     except BaseException as error:
         _observe_error(run, call, step, error)
         raise
+    if instead is not None:
+        step.observe(instead)
+        return give(run, ctx, call, instead)
     _observe_result(run, step, result)
     return result
+
+
+def _shown(result: Any) -> Any:
+    """What of a result the model sees."""
+    return result.return_value if isinstance(result, ToolReturn) else result
 
 
 def announce_early(run: Run, ctx: RunContext[Any], call: ToolCallPart) -> None:
