@@ -126,7 +126,7 @@ def list_fixtures(*, context: Ctx, dir: str | None = None, set: str | None = Non
         dir: The fixture folder, if not the project's.
         set: Only this set; an empty name is the shared set.
     """
-    folder = _folder(context, dir)
+    folder = existing_folder(context, dir)
     rows: list[dict[str, Any]] = []
     for name in folder.sets() if set is None else [set]:
         for path in folder.files(name):
@@ -159,7 +159,7 @@ def show_fixture(file: str, /, *, context: Ctx, dir: str | None = None) -> Resul
         file: Path of the file, or its name where only one set has it.
         dir: The fixture folder, if not the project's.
     """
-    folder = _folder(context, dir)
+    folder = existing_folder(context, dir)
     path = Path(file)
     if not path.exists():
         found = [each for name in folder.sets() for each in folder.files(name) if each.name == path.name]
@@ -179,7 +179,12 @@ def show_fixture(file: str, /, *, context: Ctx, dir: str | None = None) -> Resul
     return Result(data=data, text=[Fields(pairs)])
 
 
-def _folder(context: Context, directory: str | None) -> "FixtureFolder":
+def existing_folder(context: Context, directory: str | None) -> "FixtureFolder":
+    """The fixture folder.
+
+    Raises:
+        NotFoundError: there is none.
+    """
     from playhead.engine.fixture_scope import folder_of
 
     folder = folder_of(context.project, directory)

@@ -86,6 +86,11 @@ class Redactor:
     def warnings(self) -> tuple[str, ...]:
         return tuple(self._warnings)
 
+    @property
+    def configured_names(self) -> frozenset[str]:
+        """Names of the secrets that keys are free of, as far as they have a value."""
+        return frozenset(tag[10:-1] for tag in self._configured.tags())
+
     def learn(self, name: str, value: str) -> None:
         """Adds a value that this run has seen (a slot, a variable); it goes wherever it turns up from now on."""
         if len(value) < SHORTEST:

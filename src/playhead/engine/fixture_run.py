@@ -1,8 +1,10 @@
 """Fixtures in force: which mode answers a request, what is recorded of it, and what the run comes to in the end."""
 
+import fnmatch
+import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,6 +22,7 @@ from playhead.core.redact import Redactor
 from playhead.core.values import JSON
 from playhead.engine.clock import Clock, IdSource
 from playhead.engine.fixture_calls import FixtureCall, FixtureOptions, FixtureRow
+from playhead.engine.fixture_keys import is_older, key_again
 from playhead.errors import (
     FixtureFormatError,
     FixtureRunError,
@@ -57,8 +60,10 @@ class FixtureRun:
         command: str,
         clock: Clock,
         ids: IdSource,
+        configured: Sequence[str] = (),
     ) -> None:
         self.mode: Mode = mode
+        self.configured = configured
         self.folder = folder
         self.options = options
         self.redactor = redactor
@@ -75,6 +80,7 @@ class FixtureRun:
         self._in_flight: dict[str, list[FixtureCall]] = {}
         folder.place(options.set_name)  # a name that is none is told before anything runs
         self._writer = FixtureWriter(folder, options.set_name, ids(), only_last=options.sequence == "last")
+        self._older: dict[tuple[str, str], dict[tuple[str, int], Fixture]] = {}
         self._notes: dict[str, Note] | None = None
         self.claims: Path | None = None
         """Where the processes of one command keep track of what is used up, so that none is served twice."""
@@ -171,6 +177,7 @@ class FixtureRun:
             while True:
                 number = self._used[key] + 1
                 found = self.folder.find(self.options.set_name, kind, tool, key, number)
+                found = found or self._of_older_keys(kind, tool).get((key, number))
                 if found is None and number > 1 and repeat != "error":
                     again = number - 1 if repeat == "last" else 1
                     return self.folder.find(self.options.set_name, kind, tool, key, again)
@@ -179,6 +186,20 @@ class FixtureRun:
                 self._used[key] = number
                 if self.claims is None or _mine(self.claims, key, number):
                     return found
+
+    def _of_older_keys(self, kind: str, tool: str) -> Mapping[tuple[str, int], Fixture]:
+        """Fixtures that an older release made other keys for, by today's."""
+        if (kind, tool) not in self._older:
+            found = self._older[kind, tool] = {}
+            for _, fixture in self.folder.of_tool(self.options.set_name, kind, tool, limit=sys.maxsize):
+                with suppress(NoKeyError):
+                    if is_older(fixture) and (key := key_again(fixture, self._is_configured)) is not None:
+                        found.setdefault((key, fixture.occurrence), fixture)
+        return self._older[kind, tool]
+
+    def _is_configured(self, name: str) -> bool:
+        names = (*self.configured, *self.redactor.configured_names)
+        return any(fnmatch.fnmatchcase(name, each) for each in names)
 
     def unclaim(self, key: str) -> None:
         """Gives back what `claim` found: a miss uses up nothing."""

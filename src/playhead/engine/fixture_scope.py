@@ -106,6 +106,7 @@ def open_run(
         command=command or options_here().command or _command(os.environ),
         clock=SYSTEM_CLOCK,
         ids=SYSTEM_IDS,
+        configured=project.settings.secrets,
     )
 
 
