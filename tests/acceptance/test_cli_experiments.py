@@ -98,6 +98,23 @@ def test_a_cohort_is_made_from_a_list_or_a_sample(project: Project) -> None:
     assert (nothing.code, nothing.error["code"]) == (2, "usage")
 
 
+def test_a_cohort_is_made_from_a_query_of_the_language(project: Project) -> None:
+    ids = session_ids(project)
+    project("session", "tag", ids[1], "odd one")
+    made = project("cohort", "create", "odd", "--query", "agent = desk and tag in ('odd one') and started > 1d").json
+    assert made["members"] == [ids[1]]
+    assert "started > " in made["source"]["query"]["where"]
+    project("session", "tag", ids[3], "odd one")
+    assert project("cohort", "freeze", "odd").json["members"] == [ids[1], ids[3]]
+    others = project("session", "list", "--query", "not tag = 'odd one'", "--origin", "live").json["items"]
+    assert {session["id"] for session in others} == {ids[0], ids[2]}
+    wrong = project("cohort", "create", "bad", "--query", "agent = desk and agnt = x")
+    assert (wrong.code, wrong.error["details"]["at"]) == (2, 18)
+    assert ">>> agnt = x" in wrong.error["message"]
+    assert "agent_version" in wrong.error["hint"]
+    assert project("cohort", "create", "two\nlines", "--agent", "desk").code == 2
+
+
 def test_a_session_of_a_cohort_is_erased_only_on_purpose(project: Project) -> None:
     ids = session_ids(project)
     project("cohort", "create", "orders", "--agent", "desk")

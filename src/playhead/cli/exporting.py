@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from playhead.cli import shown
 from playhead.cli.context import Context, Ctx
+from playhead.cli.filters import parsed
 from playhead.cli.output import Result
 from playhead.engine.clock import SYSTEM_CLOCK
 from playhead.errors import UsageError
@@ -23,6 +24,7 @@ def export(
     tag: tuple[str, ...] = (),
     since: str | None = None,
     until: str | None = None,
+    query: str | None = None,
 ) -> Result:
     """Write sessions as playhead JSON lines.
 
@@ -37,10 +39,13 @@ def export(
         tag: All sessions with this tag; given several times, with all of them.
         since: Started at or after: 2h, 3d, 2026-05-01.
         until: Started before.
+        query: All sessions that this means, such as: agent = desk and status != failed.
     """
     now = SYSTEM_CLOCK.now()
     times = shown.instant(since, now=now), shown.instant(until, now=now)
-    ids = _ids(context, sessions, SessionQuery(agents=agent or None, tags=tag or None, since=times[0], until=times[1]))
+    where = None if query is None else parsed(query, now=now)
+    asked = SessionQuery(agents=agent or None, tags=tag or None, since=times[0], until=times[1], where=where)
+    ids = _ids(context, sessions, asked)
     done = _write(context, ids, format, to)
     for text in done.left_out:
         context.note(f"left out: {text}")
@@ -56,7 +61,7 @@ def _ids(context: Context, names: tuple[str, ...], query: SessionQuery) -> list[
     asked = query != SessionQuery()
     if names and asked:
         raise UsageError(
-            "sessions are named and chosen at once", hint="name them, or choose by --agent, --tag, --since"
+            "sessions are named and chosen at once", hint="name them, or choose by --agent, --tag, --since, --query"
         )
     if not names and not asked:
         raise UsageError("no session was named", hint="playhead session export last, or --agent NAME")

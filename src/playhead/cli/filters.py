@@ -1,7 +1,7 @@
 """The options that choose sessions, the same for every command that takes a query."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -9,6 +9,9 @@ from playhead.cli import shown
 from playhead.core.values import Origin, SessionStatus
 from playhead.engine.clock import SYSTEM_CLOCK
 from playhead.store.ports import SessionQuery, Store
+
+if TYPE_CHECKING:
+    from playhead.core.session_filter import Filter as Wanted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +28,7 @@ class Filter:
         baseline: Replays of this session.
         since: Started at or after: 2h, 3d, 2026-05-01, 2026-05-01T12:30.
         until: Started before.
+        where: Those that a query means, such as: agent = desk and (status = failed or not tag in (eval, smoke)).
     """
 
     agent: tuple[str, ...] = ()
@@ -36,6 +40,7 @@ class Filter:
     baseline: str | None = None
     since: str | None = None
     until: str | None = None
+    where: Annotated[str | None, Parameter(name="--query")] = None
 
     @property
     def is_given(self) -> bool:
@@ -59,8 +64,20 @@ class Filter:
             baseline_id=None if self.baseline is None else store.sessions.resolve(self.baseline),
             since=shown.instant(self.since, now=now),
             until=shown.instant(self.until, now=now),
+            where=None if self.where is None else parsed(self.where, now=now),
             oldest_first=oldest_first,
         )
+
+
+def parsed(text: str, *, now: int) -> "Wanted":
+    """A query of the language.
+
+    Raises:
+        UsageError: it is none; the message points at the place.
+    """
+    from playhead.core.session_filter import parse  # only where one is given
+
+    return parse(text, now=now)
 
 
 FilterOptions = Annotated[Filter, Parameter(name="*")]

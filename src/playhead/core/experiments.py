@@ -4,22 +4,15 @@ Two arms are special. ``baseline`` is the recorded sessions themselves; it is al
 ``unchanged`` re-runs the agent with no change: it shows how much of a difference is noise.
 """
 
-import re
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from playhead.core.names import checked_name
 from playhead.core.policy import ModelPolicy, ReplayOverride, ToolPolicy
 from playhead.core.requests import EvaluatorConfig
 
 BASELINE, UNCHANGED = "baseline", "unchanged"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-
-
-def _checked_name(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise ValueError("a name has 1 to 64 letters, digits, '.', '-' or '_' and begins with a letter or digit")
-    return name
 
 
 class Arm(BaseModel):
@@ -38,7 +31,7 @@ class Arm(BaseModel):
     def _name(cls, name: str) -> str:
         if name == BASELINE:
             raise ValueError(f"{BASELINE!r} is the recorded sessions themselves; choose another name")
-        return _checked_name(name)
+        return checked_name(name)
 
     @property
     def changes(self) -> bool:
@@ -78,7 +71,7 @@ class ExperimentConfig(BaseModel):
     @field_validator("name")
     @classmethod
     def _name(cls, name: str) -> str:
-        return _checked_name(name)
+        return checked_name(name)
 
     @field_validator("arms")
     @classmethod

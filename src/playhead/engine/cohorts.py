@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from playhead.core.cohorts import Cohort, changed, parse_ref, sampled, stratified
+from playhead.core.names import checked_name
+from playhead.core.session_filter import fields, parse, text_of
 from playhead.core.values import JSON, NodeKind, Origin, Session, SessionStatus
 from playhead.engine.clock import SYSTEM_CLOCK, Clock
 from playhead.errors import NotFoundError, UsageError
@@ -70,9 +72,12 @@ class CohortClient:
         Raises:
             UsageError: neither or both were given, or nothing was found.
         """
-        parse_ref(name)
         if "@" in name:
             raise UsageError(f"{name!r} names a version", hint="versions are numbered by themselves: give the name")
+        try:
+            checked_name(name)
+        except ValueError as error:
+            raise UsageError(f"{name!r} names no cohort: {error}") from None
         if (query is None) == (not sessions):
             raise UsageError("a cohort is made from a query or from a list of sessions", hint="give one of the two")
         if query is not None:
@@ -144,7 +149,8 @@ class CohortClient:
 
     def _matching(self, query: SessionQuery) -> Iterator[Session]:
         """What a query finds, oldest first. Replays and probes only where the query asks for them."""
-        if query.origins is None and query.ids is None and query.baseline_id is None:
+        chosen = query.where is not None and not {"origin", "baseline", "id"}.isdisjoint(fields(query.where))
+        if query.origins is None and query.ids is None and query.baseline_id is None and not chosen:
             query = replace(query, origins=(Origin.LIVE, Origin.IMPORT))
         query, cursor = replace(query, oldest_first=True), None
         while True:
@@ -206,6 +212,9 @@ def _told(query: SessionQuery) -> dict[str, JSON]:
         value: Any = getattr(query, name)
         if value is None or name == "oldest_first" or value == {}:
             continue
+        if name == "where":
+            told[name] = text_of(value)
+            continue
         told[name] = [*map(str, cast("tuple[object, ...]", value))] if isinstance(value, tuple) else value
     return told
 
@@ -215,6 +224,8 @@ def asked(told: dict[str, JSON]) -> SessionQuery:
     values: dict[str, Any] = {
         name: tuple(cast("list[Any]", v)) if isinstance(v, list) else v for name, v in told.items()
     }
+    if "where" in values:
+        values["where"] = parse(values["where"], now=0, kept=True)  # it holds no time that counts from now
     for name, kind in (("origins", Origin), ("statuses", SessionStatus)):
         if name in values:
             values[name] = tuple(kind(each) for each in values[name])

@@ -21,7 +21,7 @@ from playhead.errors import (
     StoreFullError,
     StoreReadOnlyError,
 )
-from playhead.store.lookup import members_equal
+from playhead.store.lookup import member_fits, members_equal
 
 CACHE_KIB = 8 * 1024
 
@@ -131,6 +131,7 @@ class Connections:
             connection.execute("PRAGMA secure_delete = ON")  # zeros instead of what was deleted or compacted away
             connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
             connection.create_function("members_equal", 2, members_equal, deterministic=True)
+            connection.create_function("member_fits", 2, member_fits, deterministic=True)
         except BaseException:
             connection.close()
             raise

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead.core.codec import decode, dump, encode
 from playhead.core.values import (
@@ -22,6 +22,9 @@ from playhead.core.values import (
 )
 from playhead.errors import AmbiguousIdError, ConflictError, NotFoundError, UsageError
 from playhead.store.ports import PutResult, SessionQuery
+
+if TYPE_CHECKING:
+    from playhead.core.session_filter import Filter
 
 SHORTEST = 4
 """Characters that a shortened id needs."""
@@ -102,8 +105,15 @@ def fits(session: Session, query: SessionQuery) -> bool:
             query.until is None or session.started_at < query.until,
             query.ids is None or session.id in query.ids,
             has_members(session.metadata, query.metadata),
+            query.where is None or _holds(query.where, session),
         )
     )
+
+
+def _holds(where: "Filter", session: Session) -> bool:
+    from playhead.core.session_filter import holds  # most queries are none of the language
+
+    return holds(where, session)
 
 
 def has_members(metadata: Any, wanted: Any) -> bool:
@@ -218,3 +228,12 @@ def no_version(agent: str, number: int | None, known: Sequence[AgentVersion]) ->
 def members_equal(metadata: str, wanted: str) -> bool:
     """`has_members` over JSON texts, for SQL."""
     return has_members(decode(metadata.encode()), decode(wanted.encode()))
+
+
+def member_fits(metadata: str, wanted: str) -> bool:
+    """Whether a member of metadata fits ``[name, op, value]``, for SQL."""
+    from playhead.core.session_filter import Compare, compare
+
+    name, op, value = decode(wanted.encode())
+    held = decode(metadata.encode())
+    return name in held and compare(Compare(name, op, value), held[name])

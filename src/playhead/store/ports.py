@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # suites and experiments are many models, and most commands h
     from playhead.core.cohorts import Cohort
     from playhead.core.experiment_runs import Experiment, ExperimentRun
     from playhead.core.label_log import LabelEntry
+    from playhead.core.session_filter import Filter
     from playhead.core.suite import Case, Suite, ToolSchema
     from playhead.core.suite_contents import Contents
     from playhead.core.trials import SuiteRun, Trial
@@ -49,6 +50,7 @@ class SessionQuery:
     until: int | None = None  # started before, ns
     ids: tuple[str, ...] | None = None
     metadata: Mapping[str, JSON] = field(default_factory=dict[str, JSON])  # equal top-level members
+    where: "Filter | None" = None  # a query of the language
     oldest_first: bool = False
 
 

@@ -1,11 +1,11 @@
 """The SQL of the SQLite store. Values are always parameters."""
 
-from typing import NamedTuple
 
 from playhead.core.codec import encode
 from playhead.core.values import JSON
 from playhead.store import lookup
 from playhead.store.ports import SessionQuery
+from playhead.store.sql_text import Condition, column_text
 
 SESSION = "SELECT format, doc FROM sessions WHERE id = ?"
 SESSION_STATE = "SELECT pk, epoch, agent, origin, digest FROM sessions WHERE id = ?"
@@ -84,18 +84,6 @@ ADD_VERDICT = """
 HOLDING_COHORTS = "SELECT cohort, version FROM cohort_sessions WHERE session = ? ORDER BY cohort, version"
 
 
-def column_text(text: str) -> str:
-    """Text that SQLite takes as text: lone surrogates, which are not characters, are spelled out."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-class Condition(NamedTuple):
-    """A WHERE clause and its parameters."""
-
-    text: str
-    values: list[JSON]
-
-
 _ANY_OF = "{} IN (SELECT value FROM json_each(?))"
 
 
@@ -122,6 +110,11 @@ def condition(query: SessionQuery, after: lookup.Place | None = None) -> Conditi
         parts.append(("members_equal(metadata, ?)", encode(dict(query.metadata)).decode()))
     text = " AND ".join(part for part, _ in parts) or "1"
     values = [value for _, value in parts]
+    if query.where is not None:
+        from playhead.store.filter_sql import clause  # most queries are none of the language
+
+        asked = clause(query.where)
+        text, values = f"{text} AND {asked.text}", values + asked.values
     if after is not None:
         text += f" AND (started_at, id) {'>' if query.oldest_first else '<'} (?, ?)"
         values += after

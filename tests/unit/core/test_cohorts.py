@@ -5,9 +5,13 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from playhead.core.cohorts import changed, parse_ref, sampled, stratified
+from playhead.core.experiments import Arm, ExperimentConfig
+from playhead.engine.cohorts import CohortClient
 from playhead.errors import UsageError
+from playhead.store.memory import MemoryStore
 
 
 def itself(text: str) -> str:
@@ -27,6 +31,15 @@ def test_what_is_no_member_cannot_be_removed():
 def test_what_names_no_cohort_is_said(text: str):
     with pytest.raises(UsageError, match="names no cohort"):
         parse_ref(text)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "line\nbreak", "bell\x07", "-x", "x" * 65, "ü", "a/b", "\u202eevil"])
+def test_cohorts_are_named_as_experiments_are(name: str):
+    client = CohortClient(MemoryStore())
+    with pytest.raises(UsageError, match="letters, digits"):
+        client.create(name, sessions=["last"])
+    with pytest.raises(ValidationError, match="letters, digits"):
+        ExperimentConfig(name=name, arms=(Arm(name="unchanged"),))
 
 
 def test_a_name_may_hold_an_at_sign_before_the_version():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from playhead.core.session_filter import parse
 from playhead.core.values import (
     FROM_SOURCE,
     AgentVersion,
@@ -23,6 +24,10 @@ from playhead.core.values import (
 from playhead.errors import AmbiguousIdError, ConflictError, NotFoundError, UsageError
 from playhead.store.ports import SessionQuery, Store
 from playhead.testing.conformance.builders import START, a_session, message, model_call, schemas, session_id, tool_call
+
+
+def asked(text: str) -> SessionQuery:
+    return SessionQuery(where=parse(text, now=0))
 
 
 class Putting:
@@ -158,6 +163,22 @@ class Finding:
             (SessionQuery(metadata={"n": 1.0}), []),
             (SessionQuery(metadata={"other": None}), []),
             (SessionQuery(agents=("support",), tags=("small",), statuses=(SessionStatus.COMPLETED,)), [1]),
+            (asked("agent = sales or status = failed"), [6, 4, 3, 2]),
+            (asked("agent = sales and not agent_version = v1"), [6, 4]),
+            (asked("agent_version != v1 and conversation = c"), [1]),
+            (asked("not conversation = c"), [7, 6, 5, 4, 3]),  # also where there is none
+            (asked("tag in (small) or origin = replay"), [7, 3, 1]),
+            (asked("tag not in (odd, small)"), [6, 4, 2]),
+            (asked("tag ~ mal and agent ~ up"), [3, 1]),
+            (asked("agent ~ UP"), []),  # letters count as they are
+            (asked("metadata.n >= 3 and metadata.n < 5.5"), [5, 4, 3]),
+            (asked("metadata.flag = true"), [1]),
+            (asked("metadata.flag = 1 or metadata.n = 1.0"), []),
+            (asked("not metadata.other = 1"), [7, 6, 5, 4, 3, 2, 1]),
+            (asked("metadata.other = null or metadata.flag < 1"), []),
+            (asked(f"started < {START + 3} or baseline = b"), [7, 2, 1]),
+            (asked(f"id in ({session_id(2)}, nobody)"), [2]),
+            (SessionQuery(agents=("support",), where=parse("tag = odd and not status = failed", now=0)), [7, 5, 1]),
         ],
     )
     def test_a_query_finds_and_counts(self, many: Store, query: SessionQuery, expected: list[int]) -> None:
