@@ -140,7 +140,7 @@ def test_what_nothing_needs_goes_and_the_rest_stays(here: Path, run: Any) -> Non
         (place / ".partial" / name).mkdir(parents=True)
         (place / ".partial" / name / "x.json").write_text("{}")
         for path in (place / ".partial" / name / "x.json", place / ".partial" / name):
-            os.utime(path, (path.stat().st_mtime - age,) * 2)
+            os.utime(path, (path.stat().st_mtime - age, path.stat().st_mtime - age))
     before = tree(here)
     code, said = run("prune")
     assert (code, tree(here)) == (0, before)
