@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from playhead.engine.client import Client
     from playhead.engine.client import open_client as open
     from playhead.engine.failures import register_error
+    from playhead.engine.fuzz_client import FuzzResult, fuzz
     from playhead.engine.guards import GuardScope, guards
     from playhead.engine.op_context import OpContext
     from playhead.engine.ops import Slot
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from playhead.engine.suite_client import open_suite as suite
     from playhead.errors import MissError, MissingFixtureError, OpError, PlayheadError, ReplayedToolError, ReplayStop
     from playhead.store.ports import SessionQuery
+    from playhead.testing.marks import case
 
     __version__: str
 
@@ -53,6 +55,7 @@ __all__ = [
     "EvaluatorConfig",
     "ExperimentConfig",
     "GuardScope",
+    "FuzzResult",
     "HistoryConfig",
     "HistoryModel",
     "InjectConfig",
@@ -81,8 +84,10 @@ __all__ = [
     "Verdict",
     "__version__",
     "agent",
+    "case",
     "fixtures",
     "flush",
+    "fuzz",
     "gate",
     "guards",
     "install",
@@ -133,6 +138,8 @@ _HOMES = {
     "Client": "engine.client",
     "open": "engine.client:open_client",
     "register_error": "engine.failures",
+    "FuzzResult": "engine.fuzz_client",
+    "fuzz": "engine.fuzz_client",
     "GuardScope": "engine.guards",
     "guards": "engine.guards",
     "OpContext": "engine.op_context",
@@ -147,6 +154,7 @@ _HOMES = {
     "PlayheadError": "errors",
     "ReplayedToolError": "errors",
     "ReplayStop": "errors",
+    "case": "testing.marks",
     "SessionQuery": "store.ports",
 }
 

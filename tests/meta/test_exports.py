@@ -44,6 +44,7 @@ PUBLIC = {
     "ToolPolicy",
     "Verdict",
     "agent",
+    "case",
     "fixtures",
     "flush",
     "gate",

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from playhead.cli.output import Table, shortened, to_json
 from playhead.core.codec import dump
+from playhead.core.fidelity import explained
 from playhead.core.values import JSON, Cost, Divergence, ErrorInfo, Node, Outcome, OutcomeKind, Replay, Usage, Verdict
 from playhead.errors import UsageError
 
@@ -151,13 +152,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> Table:
 
 def divergence(held: Divergence) -> list[str]:
     """Lines that tell a first difference: what and where, then how the two sides read, indented."""
-    lines = [f"at {pointer or 'the top'}" for pointer in held.pointers]
-    if held.diff:
-        lines = held.diff.split("\n")
-    elif held.expected is not None or held.seen is not None:
-        sides = (("recorded: ", held.expected), ("now:      ", held.seen))
-        lines += [f"{name}{brief(side, 200)}" for name, side in sides if side is not None or held.what == "output"]
-    return [f"{held.where}: {held.explanation or held.what.replace('_', ' ')}", *(f"  {line}" for line in lines)]
+    return explained(held, lambda value: brief(value, 200))
 
 
 _PASSED = {True: "yes", False: "no", None: "-"}

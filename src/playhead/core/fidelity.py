@@ -1,9 +1,9 @@
 """The summary of a replay's ledger: faithful, diverged or unproven."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from playhead.core.compare import Comparison
-from playhead.core.values import Divergence, Fidelity, FidelityKind, LedgerRow
+from playhead.core.values import JSON, Divergence, Fidelity, FidelityKind, LedgerRow
 
 _BROKEN = frozenset({"missed", "stopped", "stale", "ambiguous", "blocked"})
 _MADE_UP = {
@@ -90,3 +90,14 @@ def _text(row: LedgerRow) -> str:
     if row.by == "unused":
         return f"{_name(row)} was recorded and not asked for"
     return f"{_name(row)}: {row.by}" + (f": {row.detail}" if row.detail else "")
+
+
+def explained(held: Divergence, show: Callable[[JSON], str]) -> list[str]:
+    """Lines that tell a first difference: what and where, then how the two sides read, indented."""
+    lines = [f"at {pointer or 'the top'}" for pointer in held.pointers]
+    if held.diff:
+        lines = held.diff.split("\n")
+    elif held.expected is not None or held.seen is not None:
+        sides = (("recorded: ", held.expected), ("now:      ", held.seen))
+        lines += [f"{name}{show(side)}" for name, side in sides if side is not None or held.what == "output"]
+    return [f"{held.where}: {held.explanation or held.what.replace('_', ' ')}", *(f"  {line}" for line in lines)]

@@ -1,0 +1,1 @@
+"""Fixtures, sessions and suites in pytest; loaded by pytest itself through its entry point."""
