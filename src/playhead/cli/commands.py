@@ -67,6 +67,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("fixtures diff", "fixture_changing:diff", "Compare recordings: what they answer now and before."),
     ("fixtures rekey", "fixture_changing:rekey", "Make keys again from the arguments that fixtures hold."),
     ("fixtures prune", "fixture_changing:prune", "Remove fixtures that nothing needs any more."),
+    ("fixtures export", "fixture_exporting:export", "Make fixtures of the ops that a session called."),
     ("fixtures import", "fixtures:import_cassettes", "Make HTTP fixtures of cassettes of vcrpy and its family."),
     ("fixtures list", "fixtures:list_fixtures", "List fixtures, set by set."),
     ("fixtures show", "fixtures:show_fixture", "Show one fixture: what was asked, what came, when it was recorded."),

@@ -69,6 +69,11 @@ def is_registered(cls: type) -> bool:
     return _name(cls) in _registered
 
 
+def is_registered_name(module: str, name: str) -> bool:
+    """`is_registered`, for a class that is known by its name only."""
+    return f"{module}.{name}" in _registered
+
+
 def capture(error: BaseException, *, _depth: int = 0) -> ErrorInfo:
     """What is recorded of an exception. Never raises, whatever the exception's own methods do."""
     cls = type(error)

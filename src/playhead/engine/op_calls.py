@@ -38,6 +38,35 @@ def open_op(op: Op, args: Sequence[Any], kwargs: dict[str, Any], *, asynchronous
     return None if run is None else OpCall(op, run, args, kwargs, asynchronous=asynchronous)
 
 
+def stored_arguments(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[dict[str, JSON], str | None]:
+    """The arguments of a call in stored form, and why they make no key, if so.
+
+    Raises:
+        OpError: ``input``: they do not fit the declaration; the text names every problem.
+    """
+    if op.context in kwargs:
+        raise OpError(f"{op.id}: ctx is given by playhead", code="input")
+    try:
+        bound = bind(
+            op.signature, args, {**kwargs, **({op.context: None} if op.context else {})},
+            exclude=op.excluded, defaults=op.input.schema_defaults,
+        )  # fmt: skip
+    except TypeError as error:
+        raise OpError(f"{op.id}: {error}", code="input") from None
+    stored: dict[str, JSON] = {}
+    for name, value in bound.items():
+        declared = len(record_types(op.binder.hints.get(name))) == 1
+        try:
+            stored[name] = to_stored(value, lower=lowered if declared else None)
+        except NoKeyError as error:
+            error.below(name)
+            return stored, str(error)
+    wrong = op.input.errors(stored)
+    if wrong:
+        raise OpError(f"{op.id}: {problems(wrong, 20)}", code="input")
+    return stored, None
+
+
 class OpCall:
     def __init__(
         self, op: Op, run: FixtureRun, args: Sequence[Any], kwargs: dict[str, Any], *, asynchronous: bool
@@ -45,7 +74,10 @@ class OpCall:
         self.op = op
         self._run = run
         run.check()
-        arguments, no_key = self._arguments(args, kwargs)
+        try:
+            arguments, no_key = stored_arguments(op, args, kwargs)
+        except OpError as error:
+            raise OpError(run.redactor.redact_text(error.message), code="input") from None
         scope = op.scope(args)
         ignore = (*op.options.ignore, *run.options.ignore.get(op.id, ()))
         key = ""
@@ -65,31 +97,6 @@ class OpCall:
         self.context = OpContext(op.id, op.access, run.redactor.learn, asynchronous=asynchronous)
 
     # before
-
-    def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[dict[str, JSON], str | None]:
-        """The arguments in stored form, and why they make no key, if so."""
-        op = self.op
-        if op.context in kwargs:
-            raise OpError(f"{op.id}: ctx is given by playhead", code="input")
-        try:
-            bound = bind(
-                op.signature, args, {**kwargs, **({op.context: None} if op.context else {})},
-                exclude=op.excluded, defaults=op.input.schema_defaults,
-            )  # fmt: skip
-        except TypeError as error:
-            raise OpError(f"{op.id}: {error}", code="input") from None
-        stored: dict[str, JSON] = {}
-        for name, value in bound.items():
-            declared = len(record_types(op.binder.hints.get(name))) == 1
-            try:
-                stored[name] = to_stored(value, lower=lowered if declared else None)
-            except NoKeyError as error:
-                error.below(name)
-                return stored, str(error)
-        wrong = op.input.errors(stored)
-        if wrong:
-            raise OpError(self._run.redactor.redact_text(f"{op.id}: {problems(wrong, 20)}"), code="input")
-        return stored, None
 
     def _assertions(self) -> dict[str, JSON]:
         found = self.op.assertions()

@@ -91,6 +91,15 @@ class InputShape:
     def fingerprint(self) -> str:
         return fingerprint(self.schema)
 
+    def make(self, name: str, plain: Any) -> Any:
+        """A plain value as what the parameter is declared as.
+
+        Raises:
+            ValueError: it does not fit.
+        """
+        hint = self._binder.hints.get(name, MISSING)
+        return plain if hint is MISSING or hint is Any else _as_declared(plain, hint)
+
     def errors(self, arguments: dict[str, JSON]) -> list[SchemaError]:
         """Where arguments in stored form do not fit, defaults filled in."""
         return schema_errors(self.schema, {**self.defaults, **arguments}, limit=100)
