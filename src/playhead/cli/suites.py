@@ -64,6 +64,7 @@ def build(
     chosen: FilterOptions = EVERYTHING,
     session: tuple[str, ...] = (),
     cohort: str | None = None,
+    finding: tuple[str, ...] = (),
     limit: int | None = None,
 ) -> Result:
     """Make a suite of cases from sessions, or from files of a benchmark.
@@ -84,6 +85,7 @@ def build(
         confirm: Name of a verdict that confirms a session; all but fidelity when left out.
         session: This session; may be given several times.
         cohort: Sessions of this cohort: NAME or NAME@VERSION.
+        finding: This finding of playhead fuzz, in place of sessions; may be given several times.
         limit: At most so many sessions.
     """
     if source is not None and not paths:
@@ -101,6 +103,8 @@ def build(
         contents = bfcl.read(Path(paths[0]), name=called, categories=category)
     elif source == "folder":
         contents = _folder(paths, name)
+    elif finding:
+        contents = _of_findings(context, called, finding, add=add)
     else:
         ids = [] if source is not None else _sessions(context, chosen, session, cohort)
         contents, captured = _captured(
@@ -121,6 +125,17 @@ def _why_none(contents: "Contents") -> str:
     found = Counter(one.why for one in contents.skipped)
     return (
         ", ".join(f"{count} times {why}" for why, count in found.most_common(3)) or "no answer of a model was recorded"
+    )
+
+
+def _of_findings(context: Context, name: str, ids: Sequence[str], *, add: bool) -> "Contents":
+    from playhead.cli.fuzzing import contents_at
+    from playhead.engine.fuzz_cases import build_from_findings
+
+    suites = context.make_store().suites
+    known = suites.get(name) if add and name in suites.names() else None
+    return build_from_findings(
+        context.store, ids, name=name, contents_of=lambda where: contents_at(context, where), known=known
     )
 
 

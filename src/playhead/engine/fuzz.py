@@ -24,6 +24,7 @@ from playhead.core.fuzz.findings import (
 )
 from playhead.core.fuzz.interface import perturbed_case, perturbed_effects
 from playhead.core.fuzz.queries import asked, judged, random_query, request_for, with_query, writable
+from playhead.core.fuzz.report import trial_outcome
 from playhead.core.protocol import parts
 from playhead.core.protocol.shape import obj
 from playhead.core.scoring import score
@@ -160,21 +161,11 @@ def _judged(staged: Stage, trace: Trace, case: Case, effects: Effects) -> JSON:
     return {"fuzz": {**told, "by": staged.rejections[case.id].by}, "flags": list(came.flags)}
 
 
-def outcome_of_trial(trial: Trial, fuzz: FuzzCase) -> str | None:
-    """The class of a trial, None where it says nothing: an infrastructure error, a changed tool set."""
-    if trial.status == "error" or fuzz.perturbed is not None:
-        return None
-    if trial.failure is not None:
-        return "overflow" if fuzz.family == "oversized" else "refused"
-    found = obj(obj(trial.extra).get("fuzz")).get("outcome")
-    return None if found is None else str(found)
-
-
 def _shown_by_model(store: Store, staged: Stage, run: SuiteRun) -> list[list[Shown]]:
     shown: list[Shown] = []
     for trial in store.suites.trials(run.id):
         fuzz = staged.fuzz.get(trial.case)
-        outcome = None if fuzz is None or trial.n >= run.runs else outcome_of_trial(trial, fuzz)
+        outcome = None if fuzz is None or trial.n >= run.runs else trial_outcome(fuzz, trial)
         if fuzz is not None and outcome in BAD:
             said = staged.rejections.get(fuzz.id)
             text = "" if said is None or fuzz.result is not None else as_text(said.outcome.value)
@@ -188,7 +179,7 @@ def model_findings(store: Store, staged: Stage, run: SuiteRun) -> list[Finding]:
     outcomes: dict[str, list[str]] = {}
     for trial in store.suites.trials(run.id):
         fuzz = staged.fuzz.get(trial.case)
-        outcome = None if fuzz is None else outcome_of_trial(trial, fuzz)
+        outcome = None if fuzz is None else trial_outcome(fuzz, trial)
         if outcome is not None:
             outcomes.setdefault(trial.case, []).append(outcome)
     found: list[Finding] = []

@@ -28,7 +28,7 @@ ModelFunction = Callable[[ModelAsk], Any]
 """A model as a function: it gets the request, and gives a `ModelSaid` or an assistant message in normal form."""
 
 
-class _FunctionAccess:
+class FunctionAccess:
     """A function as a model."""
 
     def __init__(self, name: str, function: ModelFunction) -> None:
@@ -145,7 +145,7 @@ class SuiteClient:
         if model is None:
             raise UsageError("no model is named", hint='run(model="provider:name")')
         if not isinstance(model, str):
-            return _FunctionAccess(getattr(model, "__name__", "function"), model)
+            return FunctionAccess(getattr(model, "__name__", "function"), model)
         if model == "recorded":
             return RecordedAnswers({case.id: case for case in cases})
         access = LayerAccess(name=model, base_url=base_url, key_env=key_env, strict_mode=strict)

@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import Final
 
 from playhead.core.case_messages import outcome_of
+from playhead.core.effects import Effects
 from playhead.core.fuzz.cases import FAMILIES, Family, FuzzCase, FuzzSet, digest_of
 from playhead.core.fuzz.generate import Base, tool_cases
 from playhead.core.fuzz.grown import over_context, rows
@@ -20,7 +21,7 @@ CONTEXT: Final = 128_000
 
 def make_set(
     cases: Sequence[Case], tools: Tools, *, families: Sequence[Family] = FAMILIES, per_tool: int = 5, seed: int = 0,
-    context: int = CONTEXT, only: Sequence[str] = (),
+    context: int = CONTEXT, only: Sequence[str] = (), effects: Effects | None = None,
 ) -> FuzzSet:  # fmt: skip
     """The cases of every tool that a case offers; of every tool where there is no case.
 
@@ -28,6 +29,7 @@ def make_set(
         cases: active cases of the suite, with their labels.
         context: tokens that the model holds, for results that are larger.
         only: tools of these names.
+        effects: what is declared of the tools; bookkeeping ones have no cases.
     """
     offered_names = {name for case in cases for name in case.tools}
     keys = [key for key in tools if not cases or key in offered_names]
@@ -36,6 +38,10 @@ def make_set(
     for key in keys:
         tool = tools[key]
         if only and tool.name not in only:
+            continue
+        declared = (effects or {}).get(tool.name)
+        if declared is not None and declared.bookkeeping:
+            skipped[key] = "bookkeeping"
             continue
         recorded = recorded_bases(cases, tools, key, seed)
         made = tool_cases(tool, families, recorded, per_tool=per_tool, seed=seed)
