@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from playhead.cli.context import Context, Ctx
 from playhead.cli.fuzz_text import plan_text, replay_text, report_text
 from playhead.cli.output import Result
-from playhead.cli.suite_runs import Teller, access_for, cases_of
-from playhead.cli.suites import home_of
+from playhead.cli.suite_runs import Teller, access_for
+from playhead.cli.suites import contents_at, home_of
 from playhead.errors import UsageError
 
 if TYPE_CHECKING:
@@ -150,27 +150,6 @@ def _order(direct: str | None, seconds: float, memory: int) -> "DirectOrder | No
     if memory < 16:
         raise UsageError(f"a call cannot do with {memory} megabytes", hint="--memory is at least 16")
     return DirectOrder(entry_point=direct, seconds=check_seconds(seconds), memory=memory * 1024 * 1024)
-
-
-def contents_at(context: Context, where: Mapping[str, Any]) -> "tuple[Contents, list[Case]]":
-    """The suite and its cases, or the tools of a file."""
-    from playhead.engine.fuzz_session import tools_only
-    from playhead.engine.tool_sets import read_tools
-
-    if where["tools"] is not None:
-        if where["suite"] is not None:
-            raise UsageError("a suite and a file of tools are given at once", hint="keep one of them")
-        return tools_only(read_tools(Path(where["tools"])), Path(where["tools"]).stem), []
-    if where["suite"] is None:
-        raise UsageError(
-            "no suite was named", hint="playhead fuzz SUITE --model PROVIDER:NAME, or --tools FILE --direct MODULE:NAME"
-        )
-    contents = home_of(context, where["suite"]).contents()
-    cases = cases_of(
-        contents, slice="tune", case=tuple(where["case"]), intent=tuple(where["intent"]), limit=where["limit"],
-        unlabelled=True,
-    )  # fmt: skip
-    return contents, cases
 
 
 def _made(

@@ -2,7 +2,7 @@
 
 import getpass
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,7 +18,7 @@ from playhead.store.ports import SessionQuery
 
 if TYPE_CHECKING:
     from playhead.core.capture import Captured
-    from playhead.core.suite import ToolSchema
+    from playhead.core.suite import Case, ToolSchema
     from playhead.core.suite_contents import Contents
     from playhead.engine.suites import SuiteHome
 
@@ -30,6 +30,27 @@ def home_of(context: Context, suite: str) -> "SuiteHome":
     from playhead.engine.suites import find_suite
 
     return find_suite(lambda: context.store, suite, redact=_redact(context))
+
+
+def contents_at(context: Context, where: Mapping[str, Any]) -> "tuple[Contents, list[Case]]":
+    """What a fuzz run is about: the suite and its cases, or the tools of a file and no case."""
+    from playhead.engine.fuzz_session import tools_only
+    from playhead.engine.suite_run import Selection, chosen
+    from playhead.engine.tool_sets import read_tools
+
+    if where["tools"] is not None:
+        if where["suite"] is not None:
+            raise UsageError("a suite and a file of tools are given at once", hint="keep one of them")
+        return tools_only(read_tools(Path(where["tools"])), Path(where["tools"]).stem), []
+    if where["suite"] is None:
+        raise UsageError(
+            "no suite was named", hint="playhead fuzz SUITE --model PROVIDER:NAME, or --tools FILE --direct MODULE:NAME"
+        )
+    contents = home_of(context, where["suite"]).contents()
+    selection = Selection(
+        ids=tuple(where["case"]), intents=tuple(where["intent"]), limit=where["limit"], unlabelled=True
+    )
+    return contents, chosen(contents, selection)
 
 
 def _redact(context: Context) -> Any:
@@ -129,7 +150,6 @@ def _why_none(contents: "Contents") -> str:
 
 
 def _of_findings(context: Context, name: str, ids: Sequence[str], *, add: bool) -> "Contents":
-    from playhead.cli.fuzzing import contents_at
     from playhead.engine.fuzz_cases import build_from_findings
 
     suites = context.make_store().suites
