@@ -25,6 +25,7 @@ PUBLIC = {
     "LiveModel",
     "MissError",
     "MissingFixtureError",
+    "ModelFailure",
     "OpContext",
     "OpError",
     "OpGroup",

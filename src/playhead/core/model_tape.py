@@ -91,6 +91,10 @@ class ModelTape:
                 known.call.claimed = asked.ref
         return known
 
+    def hidden(self, asked: ModelAsked) -> RecordedModelCall | None:
+        """The recorded call that would answer a request; nothing is claimed."""
+        return self._find(asked).call
+
     def cover(self, path: tuple[str, ...]) -> list[RecordedModelCall]:
         """Marks the recorded calls below a tool call (its `Recording.child_path`) as covered; gives those newly so."""
         below = [c for c in self.calls if c.free and c.path[: len(path)] == path]

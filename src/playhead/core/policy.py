@@ -181,17 +181,43 @@ class ToolPolicy(_Config):
         return self.tools.get(tool, self.default)
 
 
+class ModelFailure(_Config):
+    """A scripted failure of chosen model requests: the ``nth`` one, or each with ``probability``; else the first.
+
+    ``times`` is how often the same request fails, repetitions included; then it is answered as without the failure.
+    """
+
+    kind: Literal["rate_limit", "timeout", "error"]
+    nth: int | None = Field(default=None, ge=1)
+    probability: float | None = Field(default=None, ge=0, le=1)
+    seed: int = 0
+    times: int = Field(default=1, ge=1)
+    status: int | None = Field(default=None, ge=400, le=599)
+    retry_after: float | None = Field(default=None, ge=0)  # seconds that the agent is told to wait
+    text: str | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.nth is not None and self.probability is not None:
+            raise ValueError('gives either "nth" or "probability"')
+        if self.kind == "timeout" and (self.status is not None or self.retry_after is not None):
+            raise ValueError("a timeout has no status and no time to wait")
+        return self
+
+
 class LiveModel(_Config):
-    """The real model."""
+    """The real model, but for requests that are made to fail."""
 
     type: Literal["live"] = "live"
+    inject: ModelFailure | None = None
 
 
 class HistoryModel(_Config):
-    """The recorded response to the same request."""
+    """The recorded response to the same request, but for requests that are made to fail."""
 
     type: Literal["history"] = "history"
     on_miss: Literal["fail", "live"] = "fail"
+    inject: ModelFailure | None = None
 
 
 ModelPolicy: TypeAlias = Annotated[LiveModel | HistoryModel, Field(discriminator="type")]

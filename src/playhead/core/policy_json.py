@@ -16,6 +16,7 @@ from playhead.core.policy import (
     InjectConfig,
     LiveModel,
     LLMConfig,
+    ModelFailure,
     ModelPolicy,
     PassthroughConfig,
     ReplayOverride,
@@ -145,6 +146,8 @@ def _fields(at: Any, path: list[str | int], what: str) -> list[str]:
         model = ErrorCase
     elif last == "corrected":
         model = ScriptedOutcome
+    elif last == "inject" and what == "model policy":
+        model = ModelFailure
     elif is_object(at) and "type" in at:
         configs = _MODEL_CONFIGS if what == "model policy" else _TOOL_CONFIGS
         model = configs.get(str(at["type"]), model)

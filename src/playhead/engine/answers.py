@@ -28,7 +28,19 @@ class RecordedAnswers:
 
     def decide(self, view: ModelView) -> ModelDecision:
         """What answers a request; see `core.model_tape.decide_model`."""
-        asked = ModelAsked(
+        asked = self._asked(view)
+        decision = decide_model(asked, self._models, self._tape, on_miss=self._on_miss)
+        if isinstance(decision, End):
+            return Ended(status=self._baseline.status, output=self._baseline.output, detail=decision.detail)
+        return decision
+
+    def hides(self, view: ModelView) -> Node | None:
+        """The recorded call that a scripted failure of this request hides; it stays free for a repetition."""
+        found = self._models.hidden(self._asked(view))
+        return None if found is None else found.node
+
+    def _asked(self, view: ModelView) -> ModelAsked:
+        return ModelAsked(
             ref=view.ref,
             requested=view.requested,
             request=view.request,
@@ -36,10 +48,6 @@ class RecordedAnswers:
             no_key=view.no_key,
             path=self._tape.recorded_path(view.path),
         )
-        decision = decide_model(asked, self._models, self._tape, on_miss=self._on_miss)
-        if isinstance(decision, End):
-            return Ended(status=self._baseline.status, output=self._baseline.output, detail=decision.detail)
-        return decision
 
     def cover(self, path: tuple[str, ...]) -> list[RecordedModelCall]:
         """Marks the model calls recorded below a tool call (its ``child_path``) as covered; gives those newly so."""

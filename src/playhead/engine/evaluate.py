@@ -104,7 +104,8 @@ def replay_context(store: Store, replay: Replay) -> EvaluationContext:
 def is_unchanged(replay: Replay, policy: ToolPolicy, baseline: Session) -> bool:
     """Whether a replay was asked to change nothing, so that every difference is a fault."""
     configs = [policy.default, *policy.tools.values()]
-    if replay.override is not None or any(config.type != "history" for config in configs):
+    failing = parse_model_policy(replay.model_policy or {"type": "live"}).inject is not None
+    if replay.override is not None or failing or any(config.type != "history" for config in configs):
         return False
     return not baseline.agent_version or not replay.agent_version or replay.agent_version == baseline.agent_version
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 from playhead.core.claim import Claim
 from playhead.core.decide import decide
+from playhead.core.model_failure import ModelFailures
 from playhead.core.policy import (
     CallView,
     Decision,
@@ -137,6 +138,9 @@ def answer_model(state: ReplayState, view: ModelView) -> Answer:
         with state.lock:
             state.check()
             row = _row("model", "live", tool=view.requested, key=view.key, path=view.path, node_id=view.ref)
+            failed = _failed(state, view, row)
+            if failed is not None:
+                return failed
             if state.answers is None:
                 return _answer(state, row, Provenance(by="live"), None)
             decision = state.answers.decide(view)
@@ -157,6 +161,23 @@ def answer_model(state: ReplayState, view: ModelView) -> Answer:
         raise
     except Exception as error:
         raise broken(state, error, "deciding a model call") from error
+
+
+def _failed(state: ReplayState, view: ModelView, row: LedgerRow) -> Answer | None:
+    """The scripted failure of a request, written down with the recorded call that it hides."""
+    wanted = state.model_policy.inject
+    if wanted is None:
+        return None
+    if state.model_failures is None:
+        state.model_failures = ModelFailures(wanted)
+    outcome = state.model_failures.answer(view.key or view.ref)
+    if outcome is None:
+        return None
+    hidden = None if state.answers is None else state.answers.hides(view)
+    made = replace(row, by="injected", detail=wanted.kind)
+    if hidden is not None:
+        made = replace(made, from_session=hidden.session_id, from_node=hidden.id)
+    return _answer(state, made, Provenance(by="injected", detail=wanted.kind), outcome)
 
 
 def amend(state: ReplayState, row: int, **changes: JSON) -> None:

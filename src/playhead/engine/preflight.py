@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from playhead.core.capabilities import needs, unmet
 from playhead.core.decide import policy_warnings
@@ -81,7 +82,7 @@ class Plan:
                 status=ReplayStatus.PENDING,
                 agent_version=self.version.id if self.version else None,
                 tool_policy=self.policy.model_dump(mode="json", exclude_defaults=False, by_alias=True),
-                model_policy=self.model_policy.model_dump(mode="json"),
+                model_policy=self.model_policy.model_dump(mode="json", exclude_none=True),
                 override=self.override.model_dump(mode="json", exclude_none=True) if self.override else None,
                 evaluators=self.evaluators,
                 evaluate_baselines=_baseline_mode(self.request.evaluate_baselines),
@@ -134,7 +135,7 @@ def plan_replay(
     reasons = [
         *_baseline_reasons(baseline, request.force, owner_alive),
         *_version_reasons(version, spec, policy, request, inline),
-        *_unmet(version, policy, model_policy, request, nodes),
+        *_unmet(version, baseline, policy, model_policy, request, nodes),
         *_unanswerable(baseline, policy),
         *_policy_reasons(policy, writer, cohort),
     ]
@@ -250,14 +251,17 @@ def _unanswerable(baseline: Session, policy: ToolPolicy) -> list[str]:
 
 
 def _unmet(
-    version: AgentVersion | None, policy: ToolPolicy, model_policy: ModelPolicy, request: ReplayCreateRequest,
-    nodes: Sequence[Node],
+    version: AgentVersion | None, baseline: Session, policy: ToolPolicy, model_policy: ModelPolicy,
+    request: ReplayCreateRequest, nodes: Sequence[Node],
 ) -> list[str]:  # fmt: skip
-    """What the replay needs that the version's adapter did not pass when it was measured."""
+    """What the replay needs that an adapter did not pass when it was measured: the version's, or one that saw calls."""
     can = version.capabilities if version is not None else {}
     if "scenarios" not in can:
         can = capabilities_of(str(can.get("adapter")))
-    return unmet(can, needs(policy, model_policy, request.override, nodes))
+    seen: Any = baseline.metadata.get("adapters") or ()
+    met = [capabilities_of(str(adapter)) for adapter in seen if adapter != can.get("adapter")]
+    wanted = needs(policy, model_policy, request.override, nodes)
+    return [reason for one in (can, *met) for reason in unmet(one, wanted)]
 
 
 def _all_passthrough(policy: ToolPolicy) -> bool:
@@ -306,7 +310,7 @@ def _policy_reasons(policy: ToolPolicy, writer: ToolWriter | None, cohort: str |
 
 def _is_fork(policy: ToolPolicy, request: ReplayCreateRequest, baseline: Session, version: AgentVersion | None) -> bool:
     """Whether the replay changes something: then its differences are the point, not a fault."""
-    if request.override is not None:
+    if request.override is not None or (request.model_policy is not None and request.model_policy.inject is not None):
         return True
     if any(not isinstance(c, HistoryConfig) for _, c in _configs(policy)):
         return True

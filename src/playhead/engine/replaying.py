@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from playhead.core.model_failure import ModelFailures
 from playhead.core.policy import HistoryConfig, LiveModel, ModelPolicy, ReplayOverride, RunLive, Serve, Stop, ToolPolicy
 from playhead.core.values import JSON, LedgerRow, Node, NoKey, Origin, Session, SessionStatus
 from playhead.errors import PlayheadError, RecordingError, ReplayStop
@@ -49,6 +50,10 @@ class ModelAnswers(Protocol):
 
     def decide(self, view: ModelView) -> ModelDecision: ...
 
+    def hides(self, view: ModelView) -> Node | None:
+        """The recorded call that would answer, without claiming it."""
+        ...
+
     def cover(self, path: tuple[str, ...]) -> Sequence[Any]:
         """Marks what was recorded below a tool call (its ``child_path``) as covered; gives what is newly so."""
         ...
@@ -74,6 +79,7 @@ class ReplayState:
 
     Attributes:
         tape: a `core.tape.Tape`; ``answers`` is the model's side, None under a live model.
+        model_failures: scripted failures of model requests; made of the model policy at the first request.
         widen: gives the newest calls of a tool for a config with a wide scope; asked once per tool.
         writer: executes the llm policy. ``examples`` gives it (arguments, result) pairs of a tool.
         latch: the stop, once there is one; every later decision and model call raises it again.
@@ -93,6 +99,7 @@ class ReplayState:
     policy: ToolPolicy = field(default_factory=ToolPolicy)
     model_policy: ModelPolicy = field(default_factory=LiveModel)
     answers: ModelAnswers | None = None
+    model_failures: ModelFailures | None = None
     override: ReplayOverride | None = None
     override_hits: Counter[str] = field(default_factory=Counter[str])
     widen: Callable[[str, HistoryConfig], Sequence[Node]] | None = None

@@ -13,7 +13,7 @@ import pytest
 
 import playhead
 from playhead.core.canonical import parse_emitted
-from playhead.core.policy import HistoryModel, LiveModel, PassthroughConfig, ReplayOverride, ToolPolicy
+from playhead.core.policy import HistoryModel, LiveModel, ModelFailure, PassthroughConfig, ReplayOverride, ToolPolicy
 from playhead.core.values import NodeStatus
 from playhead.engine import seam
 from playhead.errors import MissError
@@ -208,6 +208,39 @@ def test_a_retry_is_replayed_attempt_by_attempt(bench: Any) -> None:
     result = bench.replay(bench.state(baseline), lambda: agent(url))
     assert result.output == "It rains."
     assert [n.outcome.error.status if n.outcome.error else 200 for n in result.models] == [429, 200]
+
+
+@pytest.mark.parametrize(
+    ("failure", "statuses", "answered"),
+    [
+        (ModelFailure(kind="rate_limit", retry_after=0.001), [429, 200], True),
+        (ModelFailure(kind="error", status=503, times=2), [503, 503, 200], True),
+        (ModelFailure(kind="timeout"), [None, 200], True),
+        (ModelFailure(kind="error", times=9), [500, 500, 500], False),
+    ],
+    ids=lambda v: v.kind if isinstance(v, ModelFailure) else None,
+)
+def test_a_failure_made_at_the_model_is_met_by_the_clients_own_retries(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, failure: ModelFailure, statuses: list[int | None], answered: bool
+) -> None:
+    monkeypatch.setattr(openai.OpenAI, "_calculate_retry_timeout", lambda *_: 0.001)
+
+    def agent(url: str) -> str:
+        with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=2) as client:
+            return client.chat.completions.create(model="m", messages=ASK).choices[0].message.content or ""
+
+    with ModelServer([Reply("It rains.")]) as server:
+        url = server.url
+        baseline = bench.record(lambda: agent(url))
+    state = bench.state(baseline, model=HistoryModel(inject=failure))
+    result = bench.replay(state, lambda: agent(url))
+    assert (result.output == "It rains.") is answered
+    assert isinstance(result.error, type(None) if answered else openai.InternalServerError)
+    assert [n.outcome.error.status if n.outcome.error else 200 for n in result.models] == statuses
+    rows = [row for row in state.ledger if row.kind == "model"]
+    assert [row.by for row in rows] == ["injected" if status != 200 else "served" for status in statuses]
+    assert {row.from_node for row in rows} == {baseline.models[0].id}  # what a failure hides is named
+    assert rows[0].detail == failure.kind
 
 
 def test_a_recorded_connection_error_is_raised_again(bench: Any) -> None:

@@ -1,5 +1,6 @@
 """What is kept of a response beside the normal message, to give it again: status, headers, body or chunks."""
 
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ from playhead.core.protocol.parts import json_or_text, plain, stored
 from playhead.core.protocol.providers import FORMS
 from playhead.core.protocol.shape import is_list, is_object
 from playhead.core.values import JSON, ErrorInfo, Native, Outcome, OutcomeKind
+from playhead.engine.seam import exception_of
 
 CODEC = "wire"
 VERSION = 1
@@ -103,6 +105,16 @@ def _failure(error: ErrorInfo | None) -> Served | None:
         headers["retry-after"] = f"{error.retry_after:g}"
     body = {"type": "error", "error": {"type": error.class_name, "message": error.message, "code": error.code}}
     return Served(status=error.status, headers=headers, chunks=[render(body)])
+
+
+def raised(outcome: Outcome, module: str) -> Exception:
+    """What the client's library raises for a failure that no response stands for: for a scripted timeout its own, which
+    clients try again."""
+    info = outcome.error
+    own: Any = getattr(sys.modules.get(module), "ReadTimeout", None)
+    if own is not None and info is not None and (info.module, info.class_name) == ("builtins", "TimeoutError"):
+        return own(info.message)
+    return exception_of(outcome)
 
 
 def _body_bytes(body: JSON) -> bytes:

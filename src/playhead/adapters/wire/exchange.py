@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from playhead.adapters.wire.envelope import KEPT_HEADERS, Served, http_failure, native, served
+from playhead.adapters.wire.envelope import KEPT_HEADERS, Served, http_failure, native, raised, served
 from playhead.adapters.wire.overriding import overridden
 from playhead.core.canonical import parse_json, render
 from playhead.core.protocol import sse
@@ -29,7 +29,6 @@ from playhead.engine.seam import (
     Requested,
     capture,
     current,
-    exception_of,
 )
 
 _PROVIDERS = {
@@ -94,7 +93,7 @@ class Exchange:
                 return found
             self._over = True
             self.step.observe(outcome)
-        raise exception_of(outcome)
+        raise raised(outcome, self._module)
 
     # after
 
