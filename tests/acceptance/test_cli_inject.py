@@ -57,8 +57,9 @@ def playhead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     folder = tmp_path / "suite"
     folder.mkdir()
     effects = {"get_order": {"class": "read"}, "refund": {"class": "write", "financial": True}}
+    guards = {"get_order": {"action": "retry"}, "refund": {"action": "retry"}}
     (folder / "suite.json").write_text(
-        json.dumps({"format": "playhead.suite/1", "name": "refunds", "effects": effects})
+        json.dumps({"format": "playhead.suite/1", "name": "refunds", "effects": effects, "guards": guards})
     )
     (folder / "tools.json").write_text(json.dumps({tool["name"]: tool for tool in TOOLS}))
     (folder / "cases.jsonl").write_text(json.dumps(CASE) + "\n")
@@ -106,6 +107,48 @@ def test_a_structured_exit_is_offered_and_scored(playhead: Playhead):
     assert [group["classes"] for group in without["groups"]] != [group["classes"] for group in offered["groups"]]
 
 
+def test_the_structured_exit_is_an_arm_and_its_worth_is_told(playhead: Playhead):
+    told = playhead("inject", "suite", "--model", "scripted:quit", "--kind", "timeout", "--add-exit")
+    assert [(arm["arm"], arm["classes"], arm["injected"]) for arm in told["arms"]] == [
+        ("as it is", {"clear_message": 2}, 2), ("exit", {"give_up_tool": 2}, 2),
+    ]  # fmt: skip
+    worth = told["worth"]["exit"]
+    assert (worth["recovered"]["pairs"], worth["recovered"]["difference"]) == (2, 0.0)
+    assert set(worth) == {"recovered", "loop", "silent_wrong_answer", "double_side_effect"}
+    assert (told["arm"], told["run"]) == ("exit", told["arms"][1]["run"])
+
+
+def test_guards_are_compared_as_arms(playhead: Playhead):
+    told = playhead("inject", "suite", "--model", "scripted:pretend", "--kind", "malformed", "--guards", "on,off",
+                    "--export", "run.json")  # fmt: skip
+    off, on = told["arms"]
+    assert (off["arm"], off["recovered"], off["guarded"], off["classes"]) == (
+        "as it is", 0, 0, {"silent_wrong_answer": 2},
+    )  # fmt: skip
+    # the runtime asks again where that is safe: the model never sees the broken order; of the refund it only pretends
+    assert (on["arm"], on["recovered"], on["guarded"], on["classes"]) == (
+        "guards", 1, 2, {"corrected_retry": 1, "silent_wrong_answer": 1},
+    )  # fmt: skip
+    assert told["worth"]["guards"]["recovered"]["difference"] == 0.5
+    assert from_text(Path("run.json").read_text()).run == on["run"]
+    again = playhead("inject", "--resume", on["run"])
+    assert (again["recovered"], again["guarded"], again["arm"]) == (1, 2, "guards")
+
+
+def test_guards_in_a_run_of_the_cases_themselves(playhead: Playhead):
+    suite = json.loads(Path("suite/suite.json").read_text())
+    suite["guards"] = {"get_order": {"range": {"/amount": [0, 100]}}}
+    Path("suite/suite.json").write_text(json.dumps(suite))
+    label = {"kind": "call", "calls": [{"tool": "get_order", "arguments": {"order_id": "4821"}}]}
+    Path("suite/cases.jsonl").write_text(json.dumps({**CASE, "label": label}) + "\n")
+    told = playhead("suite", "run", "suite", "--model", "recorded", "--runs", "1", "--driver", "loop", "--guards",
+                    "off,on")  # fmt: skip
+    assert [row["guards"] for row in told["runs"]] == ["off", "on"]
+    assert told["guards"]["recorded"]["passed"]["pairs"] == 1
+    alone = playhead("suite", "run", "suite", "--model", "recorded", "--runs", "1", "--guards", "on")
+    assert "--driver loop" in alone["hint"]
+
+
 def test_a_run_goes_on_and_repeats_nothing(playhead: Playhead):
     first = playhead("inject", "suite", "--model", "scripted:tell")
     again = playhead("inject", "--resume", first["run"])
@@ -117,6 +160,7 @@ def test_a_run_goes_on_and_repeats_nothing(playhead: Playhead):
     ("words", "part"),
     [
         ((), "no suite"),
+        (("suite", "--model", "scripted:fix", "--guards", "yes"), "--guards 'yes'"),
         (("suite",), "no model"),
         (("suite", "--model", "scripted:nobody"), "nobody"),
         (("suite", "--model", "a:b", "--model", "c:d"), "one model"),

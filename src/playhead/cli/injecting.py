@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from playhead.cli.arms import WORTH, Arm, arms_of, recovery_worth, worth_rows
 from playhead.cli.context import Context, Ctx
 from playhead.cli.output import Block, Fields, Result, Table
 from playhead.cli.suite_runs import Teller, access_for, cases_of, export_summary, models_of, new_run_of
@@ -12,7 +13,7 @@ from playhead.errors import UsageError
 
 if TYPE_CHECKING:
     from playhead.core.inject_plan import Variant
-    from playhead.core.run_summary import RecoveryResult
+    from playhead.core.run_summary import RecoveryResult, RunSummary
     from playhead.core.suite import Case
     from playhead.core.suite_contents import Contents
     from playhead.core.trials import SuiteRun
@@ -33,6 +34,7 @@ def inject(
     per_tool: int | None = None,
     runs: int = 1,
     add_exit: bool = False,
+    guards: str | None = None,
     case: tuple[str, ...] = (),
     intent: tuple[str, ...] = (),
     limit: int | None = None,
@@ -61,7 +63,9 @@ def inject(
         messages: Form of the error texts; given twice, each failure is run in both and the difference is reported.
         per_tool: At most so many failures of each tool and kind.
         runs: Trials of each failure.
-        add_exit: Offer the tool report_failure beside those of the case.
+        add_exit: Offer the tool report_failure beside those of the case, in a second run: what it changes is reported.
+        guards: Check results as the suite's guards say before the model gets them: on, off, or on,off for a run of each
+            and what they change.
         case: Only this case; may be given several times.
         intent: Only cases of this intent; may be given several times.
         limit: At most so many cases.
@@ -84,11 +88,11 @@ def inject(
         return _resumed(context, suite, resume, limits, export)
     if suite is None:
         raise UsageError("no suite was named", hint="playhead inject SUITE --model PROVIDER:NAME")
-    settings: dict[str, Any] = {
-        "kinds": list(kind or KINDS), "messages": list(dict.fromkeys(messages)), "per_tool": per_tool,
-        "add_exit": add_exit, "seed": seed,
-    }  # fmt: skip
     contents = home_of(context, suite).contents()
+    arms = arms_of(contents, guards, add_exit=add_exit)
+    settings: dict[str, Any] = {
+        "kinds": list(kind or KINDS), "messages": list(dict.fromkeys(messages)), "per_tool": per_tool, "seed": seed,
+    }  # fmt: skip
     cases = cases_of(contents, slice="tune", case=case, intent=intent, limit=limit, unlabelled=True)
     found = _variants(cases, contents, settings)
     if plan:
@@ -96,16 +100,52 @@ def inject(
     names = models_of(model, None)
     if len(names) > 1:
         raise UsageError("one model at a time", hint="playhead inject once for each")
-    config = {
-        "inject": settings, "suite": suite, "base_url": base_url, "key_env": key_env,
-        "cases": [one.id for one in cases],
-    }  # fmt: skip
+    config = {"suite": suite, "base_url": base_url, "key_env": key_env, "cases": [one.id for one in cases]}
     from playhead.engine.suite_inject import variant_cases
 
-    made = new_run_of(
-        contents, variant_cases(cases, found), names[0], runs=runs, seed=seed, driver="loop", config=config
-    )
-    return _run(context, contents, cases, made, limits, export)
+    made = [
+        new_run_of(
+            contents, variant_cases(cases, found), names[0], runs=runs, seed=seed, driver="loop",
+            config={**config, "inject": {**settings, "add_exit": arm.add_exit, "guards": arm.guards}},
+        )
+        for arm in arms
+    ]  # fmt: skip
+    return _compared(context, contents, cases, made, limits, export)
+
+
+def _compared(
+    context: Context, contents: "Contents", cases: "Sequence[Case]", made: "Sequence[SuiteRun]", limits: "Limits",
+    export: str | None,
+) -> Result:  # fmt: skip
+    """Runs every arm; the last one, which has all that was asked for, is the one that is reported and exported."""
+    done = [_run(context, contents, cases, one, limits) for one in made]
+    if len(done) == 1:
+        return _result(done[0], export)
+    arms = {_arm(one).name: found for one, found in zip(made, done, strict=True)}
+    first, *others = arms
+    worth = {name: recovery_worth(arms[first][1].recovery, arms[name][1].recovery) for name in others}
+    told = {
+        **done[-1][0],
+        "arms": [{"arm": name, **_brief(told)} for name, (told, _) in arms.items()],
+        "worth": worth,
+    }
+    rows = [row for name, one in worth.items() for row in worth_rows(name, one)]
+    result = _result((told, done[-1][1]), export)
+    code = max(_code(one) for one, _ in done)
+    return Result(data=told, text=[*result.text, Table(WORTH, rows)], exit_code=code)
+
+
+def _arm(run: "SuiteRun") -> Arm:
+    settings: Any = run.config["inject"]
+    return Arm(bool(settings.get("guards")), bool(settings.get("add_exit")))
+
+
+def _brief(told: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("run", "recovered", "injected", "rate", "interval", "errors", "guarded")
+    classes: Counter[str] = Counter()
+    for group in told["groups"]:
+        classes.update(group["classes"])
+    return {**{name: told[name] for name in kept}, "classes": dict(classes)}
 
 
 def _resumed(context: Context, suite: str | None, resume: str, limits: "Limits", export: str | None) -> Result:
@@ -119,7 +159,7 @@ def _resumed(context: Context, suite: str | None, resume: str, limits: "Limits",
     names: Any = run.config["cases"]
     cases = cases_of(contents, slice="tune", case=tuple(names), intent=(), limit=None, unlabelled=True)
     going = replace(run, status="running", stopped_by=None, ended_at=None)
-    return _run(context, contents, cases, going, limits, export)
+    return _result(_run(context, contents, cases, going, limits), export)
 
 
 def _variants(cases: "Sequence[Case]", contents: "Contents", settings: Mapping[str, Any]) -> "list[Variant]":
@@ -145,10 +185,10 @@ def _planned(found: "Sequence[Variant]") -> Result:
 
 
 def _run(
-    context: Context, contents: "Contents", cases: "Sequence[Case]", run: "SuiteRun", limits: "Limits",
-    export: str | None,
-) -> Result:  # fmt: skip
-    from playhead.core.trials import ERROR_LIMIT
+    context: Context, contents: "Contents", cases: "Sequence[Case]", run: "SuiteRun", limits: "Limits"
+) -> "tuple[dict[str, Any], RunSummary]":
+    """Makes the trials of a run; what it found, as JSON and as a summary."""
+    from playhead.core.protocol.shape import obj
     from playhead.engine.suite_inject import inject, variant_cases
     from playhead.engine.suite_run import todo
     from playhead.engine.suite_summary import run_summary
@@ -161,18 +201,17 @@ def _run(
     teller = Teller(context, run.model)
     done = inject(
         store, contents, run, made, found, access_for(context, run, made), add_exit=settings["add_exit"],
-        limits=limits, tell=teller,
+        guards=bool(settings.get("guards")), limits=limits, tell=teller,
     )  # fmt: skip
     teller.end()
     summary = run_summary(store, done.id, contents=contents)
-    if export is not None:
-        export_summary(summary, export)
     trials = store.suites.trials(done.id)
     errors = sum(trial.status == "error" for trial in trials)
     told = report(summary.recovery)
     told |= {
         "run": done.id,
         "model": done.model,
+        "arm": _arm(done).name,
         "status": done.status,
         "stopped_by": done.stopped_by,
         "failures": len(found),
@@ -180,9 +219,22 @@ def _run(
         "errors": errors,
         "first_error": next((trial.error for trial in trials if trial.status == "error"), None),
         "not_reached": len(trials) - errors - len(summary.recovery),
+        "guarded": sum(obj(trial.extra).get("guards", 0) for trial in trials),
     }
-    code = 3 if trials and errors / len(trials) > ERROR_LIMIT else 0
-    return Result(data=told, text=_text(told), exit_code=code)
+    return told, summary
+
+
+def _result(done: "tuple[dict[str, Any], RunSummary]", export: str | None) -> Result:
+    told, summary = done
+    if export is not None:
+        export_summary(summary, export)
+    return Result(data=told, text=_text(told), exit_code=_code(told))
+
+
+def _code(told: Mapping[str, Any]) -> int:
+    from playhead.core.trials import ERROR_LIMIT
+
+    return 3 if told["trials"] and told["errors"] / told["trials"] > ERROR_LIMIT else 0
 
 
 def report(results: "Sequence[RecoveryResult]") -> dict[str, Any]:
@@ -269,11 +321,13 @@ def _text(told: Mapping[str, Any]) -> list[Block]:
             [
                 ("run", told["run"]),
                 ("model", told["model"]),
+                ("arm", told["arm"] if told["arm"] != Arm().name else None),
                 ("status", told["status"]),
                 ("stopped by", told["stopped_by"]),
                 ("recovered", f"{told['recovered']} of {told['injected']}"),
                 ("rate", None if told["rate"] is None else f"{told['rate']:.1%} ({_percent(told['interval'])})"),
                 ("failure never came up", told["not_reached"] or None),
+                ("results that guards took", told["guarded"] or None),
                 ("errors", f"{told['errors']}: {told['first_error']}" if told["errors"] else None),
             ]
         )

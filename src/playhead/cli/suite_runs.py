@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from playhead.cli.arms import WORTH, guarded_runs, guards_worth, worth_rows
 from playhead.cli.context import Context, Ctx
 from playhead.cli.output import Block, Fields, Result, Table, plain, to_json
 from playhead.cli.suites import home_of, whoever
@@ -40,6 +41,7 @@ def run(
     base_url: str | None = None,
     key_env: str | None = None,
     strict: Literal["auto", "on", "off"] = "auto",
+    guards: str | None = None,
     seed: int = 0,
     concurrency: int = 8,
     per_minute: float | None = None,
@@ -74,6 +76,8 @@ def run(
         base_url: Address of an OpenAI-compatible gateway.
         key_env: Environment variable with its key.
         strict: Send strict schemas: auto where the provider is known to support them.
+        guards: Check results as the suite's guards say before the model gets them: on, off, or on,off for a run of each
+            and what they change. Needs --driver loop or --outcome chained.
         seed: Base of the trials' seeds.
         concurrency: Trials at a time.
         per_minute: Requests a minute, at most.
@@ -93,8 +97,8 @@ def run(
     if suite is None:
         raise UsageError("no suite was named", hint="playhead suite run SUITE --model PROVIDER:NAME")
     names = models_of(model, answers)
-    if export is not None and len(names) > 1:
-        raise UsageError("--export takes the run of one model", hint="playhead suite run once for each")
+    if export is not None and (len(names) > 1 or "," in (guards or "")):
+        raise UsageError("--export takes one run", hint="playhead suite run once for each")
     home = home_of(context, suite)
     contents = home.contents()
     cases = cases_of(contents, slice=slice, case=case, intent=intent, limit=limit, unlabelled=unlabelled)
@@ -104,7 +108,7 @@ def run(
     config["entry_point"] = entry_point
     shared: dict[str, Any] = {"slice": slice, "reason": reason, "strict": strict, "seed": seed, "config": config}
     shared |= {"runs": runs or contents.suite.defaults.runs, "driver": driver, "outcome": outcome}
-    made = [new_run_of(contents, cases, one, **shared) for one in names]
+    made = guarded_runs(contents, guards, [new_run_of(contents, cases, one, **shared) for one in names])
     if estimate:
         return _estimated(contents, cases, made)
     if slice != "tune":
@@ -315,9 +319,11 @@ def _result(
     rows: list[dict[str, JSON]] = []
     text: list[Block] = []
     code = 0
+    summaries: list[tuple[SuiteRun, Any]] = []
     for run in done:
         summary = run_summary(context.store, run.id, contents=contents, trust=trust)
         stored_scores(context.store, summary, now=SYSTEM_CLOCK.now())
+        summaries.append((run, summary))
         row, errors = _row(run, summary)
         rows.append(row)
         text += [Fields([(name.replace("_", " "), _shown(value)) for name, value in row.items()])]
@@ -328,7 +334,10 @@ def _result(
             text.append(f"stopped by {run.stopped_by}; go on with playhead suite run --resume {run.id}")
         if export is not None:
             export_summary(summary, export)
-    return Result(data={"runs": rows}, text=text, exit_code=code)
+    worth = guards_worth(summaries)
+    if worth:
+        text.append(Table(WORTH, [row for model, one in worth.items() for row in worth_rows(f"guards, {model}", one)]))
+    return Result(data={"runs": rows, **({"guards": worth} if worth else {})}, text=text, exit_code=code)
 
 
 def _row(run: "SuiteRun", summary: Any) -> tuple[dict[str, JSON], float]:
@@ -340,12 +349,17 @@ def _row(run: "SuiteRun", summary: Any) -> tuple[dict[str, JSON], float]:
     counted = [trial for case in summary.cases if case.active for trial in case.trials]
     rates = {name: _rate([getattr(trial, name) for trial in counted]) for name in (*DIMENSIONS, "passed")}
     row: dict[str, JSON] = {
-        "run": run.id, "model": run.model, "status": run.status, "stopped_by": run.stopped_by,
+        "run": run.id, "model": run.model, **_guards(run), "status": run.status, "stopped_by": run.stopped_by,
         "cases": len(summary.cases), "active_cases": sum(case.active for case in summary.cases),
         "trials": len(trials), "errors": errors, **rates, "cost_usd": sum(costs) if costs else None,
         "first_error": _first_error(summary) if errors else None,
     }  # fmt: skip
     return row, errors / len(trials) if trials else 0.0
+
+
+def _guards(run: "SuiteRun") -> dict[str, JSON]:
+    on = run.config.get("guards")
+    return {} if on is None else {"guards": "on" if on else "off"}
 
 
 def _rate(values: Sequence[bool | None]) -> JSON:

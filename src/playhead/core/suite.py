@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from playhead.core.canonical import canonical_stored
 from playhead.core.effects import ToolEffect
 from playhead.core.facts import Fact
+from playhead.core.guards import Guard
 from playhead.core.labels import Label
 from playhead.core.plain_values import plain_json
 from playhead.core.values import JSON
@@ -152,6 +153,7 @@ class Suite(_Value):
     name: str = Field(min_length=1)
     intents: dict[str, Intent] = Field(default_factory=dict[str, Intent])
     effects: dict[str, ToolEffect] = Field(default_factory=dict[str, ToolEffect])
+    guards: dict[str, Guard] = Field(default_factory=dict[str, Guard])  # of results, where a run turns them on
     target: Target = Target()
     defaults: Defaults = Defaults()
     tasks: dict[str, Any] = Field(default_factory=dict[str, Any])  # what benchmarks expect of whole tasks

@@ -25,6 +25,7 @@ from playhead.core.claim import Announced
 from playhead.core.decide import decide
 from playhead.core.effects import Effects, ToolEffect, retry_safe
 from playhead.core.evaluation import as_text
+from playhead.core.guards import Guards, again, correction, fault, told
 from playhead.core.injection import Surroundings
 from playhead.core.policy import CallView, ErrorResult, HistoryConfig, Inject, Serve, Stop, ToolPolicy
 from playhead.core.protocol import parts
@@ -151,6 +152,7 @@ def loop(
     extra_tools: Sequence[ToolSchema] = (),
     given: Mapping[str, Outcome] | None = None,
     max_turns: int | None = None,
+    guards: Guards | None = None,
 ) -> Drive:
     """Driver `loop`.
 
@@ -160,9 +162,10 @@ def loop(
         extra_tools: tools offered beside the case's own.
         given: by call key, what those calls get whatever else holds (the rejection of a call in ``lead``).
         max_turns: answers of the model, at most; `bound` when left out.
+        guards: what is checked of results before the model gets them; nothing when left out.
     """
     going = _Loop(case, [*_offered(case, tools), *extra_tools], policy or default_policy(), effects or {}, lead)
-    going.given = given or {}
+    going.given, going.guards = given or {}, guards or {}
     return going.run(bound(case) if max_turns is None else max_turns)
 
 
@@ -171,6 +174,7 @@ class _Loop:
         self, case: Case, tools: Sequence[ToolSchema], policy: ToolPolicy, effects: Effects, lead: Sequence[Normal]
     ) -> None:
         self.case, self.policy, self.effects = case, policy, effects
+        self.guards: Guards = {}
         self.tools = {tool.name: tool for tool in tools}
         self.messages: list[Normal] = [*history(case), *lead]
         self.tape = Tape.build(
@@ -230,17 +234,52 @@ class _Loop:
             found = self._decided(self._view(call, claim.ref))
             if isinstance(found, str):
                 return found
-            outcome, provenance = found
-            node = call_node(
-                f"{self.case.id}/trial", len(self.nodes) + 1, call, outcome,
-                asked=f"{self.case.id}/trial/{model_call}", index=index, provenance=provenance,
-                effect=(self.effects.get(call.tool) or ToolEffect()).kind,
-            )  # fmt: skip
-            self.nodes.append(node)
-            self._note(node, provenance)
+            outcome = self._guarded(call, found[0], found[1], model_call, index)
             results.append(parts.message("tool", [result_part(part["id"], call.tool, outcome)]))
         self.messages += results
         return None
+
+    def _guarded(self, call: Call, outcome: Outcome, provenance: Provenance, model_call: str, index: int) -> Outcome:
+        """What the model gets of an outcome, which is kept as a node. A call that a guard makes again is another one;
+        where the recording holds no second occurrence, it helped nothing."""
+        guard = self.guards.get(call.tool)
+        wrong = fault(guard, outcome.value) if guard is not None and outcome.kind is OutcomeKind.VALUE else None
+        if guard is None or wrong is None:
+            self._keep_call(call, outcome, provenance, model_call, index)
+            return outcome
+        safe = self._retry_safe(call.tool, call.emitted)
+        retry = again(guard, safe=safe)
+        second = self._once_more(call, model_call, index) if retry else None
+        if second is not None and fault(guard, second[1].value) is None:
+            kept = told(wrong, action="retry", attempts=2, withheld=outcome.value)
+            self._keep_call(call, outcome, provenance, model_call, index, guard=kept)
+            self._keep_call(*second, model_call, index)
+            return second[1]
+        instead = correction(call.tool, guard, wrong, safe=safe, retried=retry)
+        kept = told(wrong, action="message", attempts=1 + retry, withheld=outcome.value)
+        self._keep_call(call, instead, provenance, model_call, index, guard=kept)
+        return instead
+
+    def _once_more(self, call: Call, model_call: str, index: int) -> tuple[Call, Outcome, Provenance] | None:
+        """The same call as the runtime makes it, and what answers it; None where that is no value."""
+        same = call.model_copy(update={"id": f"{call.id}+"})
+        (claim,) = self.tape.announce(f"{model_call}+{index}", [self._announced(same)])
+        found = self._decided(self._view(same, claim.ref))
+        if isinstance(found, str) or found[0].kind is not OutcomeKind.VALUE:
+            return None
+        return same, found[0], found[1]
+
+    def _keep_call(
+        self, call: Call, outcome: Outcome, provenance: Provenance, model_call: str, index: int, *,
+        guard: dict[str, JSON] | None = None,
+    ) -> None:  # fmt: skip
+        node = call_node(
+            f"{self.case.id}/trial", len(self.nodes) + 1, call, outcome,
+            asked=f"{self.case.id}/trial/{model_call}", index=index, provenance=provenance,
+            effect=(self.effects.get(call.tool) or ToolEffect()).kind,
+        )  # fmt: skip
+        self.nodes.append(node if guard is None else replace(node, attributes={"guard": guard}))
+        self._note(node, provenance, () if guard is None else ("guarded",))
 
     def _announced(self, call: Call) -> Announced:
         node = call_node("trial", 0, call, None)
@@ -292,14 +331,14 @@ class _Loop:
             text = f"{view.tool} failed: no live tool is run in a trial"
         return Outcome(kind=OutcomeKind.RESULT_ERROR, value=text), Provenance(by="missed")
 
-    def _note(self, node: Node, provenance: Provenance) -> None:
+    def _note(self, node: Node, provenance: Provenance, marks: tuple[str, ...]) -> None:
         assert node.call is not None
         by: Any = provenance.by
         self.ledger.append(
             LedgerRow(
                 kind="tool", by=by, tool=node.call.tool, arguments=node.call.arguments, key=node.call.key,
                 node_id=node.id, from_session=provenance.session_id, from_node=provenance.node_id,
-                marks=provenance.loose, detail=provenance.detail,
+                marks=(*provenance.loose, *marks), detail=provenance.detail,
             )
         )  # fmt: skip
 

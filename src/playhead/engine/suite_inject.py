@@ -28,7 +28,7 @@ def variant_cases(cases: Sequence[Case], variants: Sequence[Variant]) -> list[Ca
 
 def inject(
     store: Store, contents: Contents, run: SuiteRun, cases: Sequence[Case], variants: Sequence[Variant],
-    access: Access, *, add_exit: bool = False, limits: Limits | None = None,
+    access: Access, *, add_exit: bool = False, guards: bool = False, limits: Limits | None = None,
     tell: Callable[[Progress], None] = lambda progress: None,
 ) -> SuiteRun:  # fmt: skip
     """Makes the trials of a run with injected failures that are not done.
@@ -36,13 +36,17 @@ def inject(
     Args:
         cases: the cases of the variants (`variant_cases`).
         add_exit: offer `report_failure` beside the tools of each case.
+        guards: check results as the suite says, before the model gets them.
     """
     by_id = {one.id: one for one in variants}
     exits = (REPORT_FAILURE,) if add_exit else ()
     effects: Effects = {**contents.suite.effects, **({REPORT_FAILURE.name: EXIT_EFFECT} if add_exit else {})}
 
     def drive(case: Case) -> Drive:
-        return loop(case, contents.tools, policy=by_id[case.id].policy, effects=effects, extra_tools=exits)
+        return loop(
+            case, contents.tools, policy=by_id[case.id].policy, effects=effects, extra_tools=exits,
+            guards=contents.suite.guards if guards else None,
+        )  # fmt: skip
 
     def judge(trace: Trace, case: Case, n: int) -> JSON:
         return judged(trace, case, by_id[case.id], contents, effects, n)
@@ -72,4 +76,6 @@ def judged(trace: Trace, case: Case, one: Variant, contents: Contents, effects: 
         flags=found.flags,
         slice=case.slice,
     )
-    return {"injected": True, "variant": one.id, "recovery": dump(result), "flags": list(found.flags)}
+    guarded = sum("guard" in node.attributes for node in trace.nodes)
+    told: dict[str, JSON] = {"injected": True, "variant": one.id, "recovery": dump(result), "flags": list(found.flags)}
+    return {**told, **({"guards": guarded} if guarded else {})}

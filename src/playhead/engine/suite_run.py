@@ -146,7 +146,8 @@ def drivers(run: SuiteRun, contents: Contents) -> Callable[[Case], Drive]:
     if run.outcome == "chained" or run.driver == "loop":
         effects = contents.suite.effects
         steps = int(run.config.get("max_steps") or contents.suite.defaults.max_steps)
-        return lambda case: loop(case, contents.tools, effects=effects, max_turns=steps + 1)
+        guards = contents.suite.guards if run.config.get("guards") else {}
+        return lambda case: loop(case, contents.tools, effects=effects, max_turns=steps + 1, guards=guards)
     return lambda case: turn(case, contents.tools)
 
 
@@ -280,7 +281,9 @@ class _Running:
         flags = conduct_flags(
             calls, self.contents.suite.effects, repeat_ok=case.repeat_ok, endless=trace.ended == "turns"
         )
-        return {"flags": list(flags)} if flags else None
+        found: dict[str, JSON] = {"flags": list(flags)} if flags else {}
+        guarded = sum("guard" in node.attributes for node in calls)
+        return {**found, **({"guards": guarded} if guarded else {})} or None
 
     async def _ask(self, ask: ModelAsk, at: Place) -> ModelSaid:
         for tried in range(self.limits.tries + 1):

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from playhead.core.effects import ToolEffect
+from playhead.core.guards import Guard
 from playhead.core.policy import HistoryConfig, InjectConfig, ToolPolicy
 from playhead.core.protocol import parts
 from playhead.core.scoring import score
 from playhead.core.suite import Case, ToolSchema, schemas
 from playhead.core.tool_names import mapped, provider_names, renamed
-from playhead.core.trial_drive import ModelAsk, ModelSaid, bound, drive, loop, turn
+from playhead.core.trial_drive import ModelAsk, ModelSaid, Trace, bound, drive, loop, turn
 from playhead.testing.scripted_models import SCRIPTED, Coin, scripted
 
 TOOLS = {
@@ -215,3 +216,61 @@ def test_a_request_is_mapped_whole_and_the_answer_back() -> None:
     assert renamed(ask.messages[0], back) == said
     same, nothing = mapped(ModelAsk(messages=[], tools=(ToolSchema(name="plain"),)))
     assert (same.tools[0].name, nothing) == ("plain", {})
+
+
+# --- guards ---------------------------------------------------------------------------------------------------------
+
+BROKEN = {"type": "inject", "kind": "malformed", "nth": 1}
+
+
+def guarded(tool: str, action: str, *said: ModelSaid, inject: bool = True, **guard: Any) -> Trace:
+    policy = ToolPolicy.model_validate({
+        "default": {"type": "history", "on_miss": "error_result"}, "tools": {tool: BROKEN} if inject else {},
+    })  # fmt: skip
+    made = {tool: Guard.model_validate({"action": action, **guard})}
+    answers = iter(said)
+    return drive(loop(CASE, TOOLS, policy=policy, effects=EFFECTS, guards=made), lambda ask: next(answers))
+
+
+GET = ("get_order", {"order_id": "4821"})
+REFUND = ("issue_refund", {"order_id": "4821", "amount": 129, "reason": "damaged"})
+
+
+def last_result(trace: Trace) -> Any:
+    """What the model was shown before its last answer."""
+    return trace.asked[-1].messages[-1]["parts"][0]["content"]
+
+
+def test_a_guard_asks_once_more_and_the_model_never_sees_the_broken_result():
+    trace = guarded("get_order", "retry", say("", GET), say("Done."))
+    assert last_result(trace) == {"amount": "129.00"}
+    first, second = (node for node in trace.nodes if node.call is not None)
+    assert first.call is not None
+    assert first.call.provenance is not None
+    assert first.call.provenance.by == "injected"
+    guard: Any = first.attributes["guard"]
+    assert (guard["fault"], guard["action"], guard["attempts"]) == ("malformed", "retry", 2)
+    assert second.outcome is not None
+    assert second.outcome.value == {"amount": "129.00"}
+    assert [(row.by, row.marks) for row in trace.ledger] == [("injected", ("guarded",)), ("served", ())]
+
+
+def test_a_guard_hands_a_text_to_the_model_where_the_call_may_not_be_repeated():
+    trace = guarded("issue_refund", "retry", say("", GET), say("", REFUND), say("I could not tell."))
+    assert "Whether the call took effect is not known" in last_result(trace)
+    assert len([node for node in trace.nodes if node.call is not None]) == 2
+    assert trace.nodes[-2].attributes["guard"]["action"] == "message"  # type: ignore[index]
+
+
+def test_what_the_recording_holds_no_second_time_is_not_asked_for_in_vain():
+    trace = guarded("get_order", "retry", say("", GET), say("Done."), inject=False, range={"/amount": [200, None]})
+    assert "is out of range at /amount, twice" in last_result(trace)
+    assert [row.by for row in trace.ledger] == ["served"]
+
+
+def test_guards_look_at_values_only_and_at_the_tools_they_name():
+    unknown = say("", ("get_order", {"order_id": "9"}))
+    trace = guarded("get_order", "message", unknown, say("Done."), inject=False, not_empty=True)
+    assert trace.nodes[1].attributes == {}
+    other = guarded("issue_refund", "message", say("", GET), say("Done."), inject=False, range={"/amount": [200, None]})
+    assert last_result(other) == {"amount": "129.00"}
