@@ -195,6 +195,9 @@ class OpError(LiveError):
     """
 
     code = "op"
+    status: int | None = None
+    retryable: bool = False
+    retry_after: float | None = None
 
     def __init__(
         self,

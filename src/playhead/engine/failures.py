@@ -109,6 +109,8 @@ def rebuild(info: ErrorInfo) -> Exception:
             retryable=info.retryable,
             retry_after=info.retry_after,
         )
+    if info.status is not None and _status(error) is None:
+        _set(error, "status", info.status)
     if info.cause is not None:
         error.__cause__ = rebuild(info.cause)
     return error
