@@ -1,7 +1,7 @@
 """A test with a tape: when it is in force, what it did, and what speaks against the test in the end."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -30,8 +30,6 @@ class FixtureTest:
     command: str
     strict: bool
     unused: str
-    further: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    """What fixtures of many tests did that began or ended with this one."""
 
     def __post_init__(self) -> None:
         self.begin()
@@ -46,7 +44,7 @@ class FixtureTest:
 
     def of_fixture(self, name: str, set_name: str) -> "FixtureTest":
         options = replace(self.options, set_name=set_name, test="", allow_empty=True)
-        return replace(self, nodeid=name, own=True, options=options, further=[])
+        return replace(self, nodeid=name, own=True, options=options)
 
     def saw(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
         """The test was set up, or run; shows in a failure what was missed on the way."""
@@ -78,16 +76,9 @@ class FixtureTest:
             item.user_properties.append((f"playhead_{name}", value))
         return [text for text in problems if text.partition("\n")[0] not in self._shown]
 
-    def note(self, tape: "TapeOfTest") -> None:
-        """Tells with this test what the tape of a fixture of many tests did."""
-        if tape.run is not None and tape.run.rows:
-            self.further.append(tape.row())
-
     def rows(self) -> list[dict[str, Any]]:
         """What a report of the whole run tells of this test, in plain JSON."""
-        further, self.further = self.further, []
-        own = [] if self.tape.run is None else [self.tape.row(ended=self._ended and self._failure is None)]
-        return [*own, *further]
+        return [] if self.tape.run is None else [self.tape.row(ended=self._ended and self._failure is None)]
 
 
 class TapeOfTest:
@@ -142,16 +133,17 @@ class TapeOfTest:
         if run is None or self._settled:
             return self._problems
         self._settled = True
-        if ended and failure is None and test.own and test.unused != "ignore" and run.mode in ("replay", "auto"):
-            self._leftovers = run.leftovers()
         problems = self.missed()
+        ended = ended and failure is None and not problems
+        if ended and test.own and test.unused != "ignore" and run.mode in ("replay", "auto"):
+            self._leftovers = run.leftovers()
         try:
             run.finish(failure)
         except FixtureRunError as error:
             problems += [text for text in error.details["reasons"] if text not in problems]
         except PlayheadError as error:
             problems += [error.message] if error.message not in problems else []
-        if ended and failure is None:
+        if ended:
             problems += [f"{name} was recorded and not asked for" for name in self._leftovers
                          if test.unused == "fail"]  # fmt: skip
             problems += run.outdated() if test.strict else []

@@ -35,6 +35,8 @@ class Work:
         self.config = config
         self.here = config.invocation_params.dir
         self.tests: list[FixtureTest] = []
+        self._further: list[dict[str, Any]] = []
+        """What fixtures of many tests did that have ended since the last report."""
         self.broken: str | None = None
         self.strict = bool(config.getoption("playhead_strict"))
         self.unused = "fail" if self.strict else str(config.getoption("playhead_unused"))
@@ -87,6 +89,9 @@ class Work:
 
     def enter(self, item: pytest.Function) -> FixtureTape:
         """Puts the tape of a test in force."""
+        problem = self.adopt(item)  # a test that asks for it by name was not known before
+        if problem is not None:
+            pytest.fail(problem, pytrace=False)
         test = item.stash[_TEST]
         try:
             return test.tape.enter()
@@ -127,24 +132,19 @@ class Work:
         def end() -> None:
             tape.leave()
             problems = tape.settle(failure)
-            test.note(tape)
-            if problems:
+            if tape.run is not None and tape.run.rows:
+                self._further.append(tape.row(ended=failure is None))
+            if problems and failure is None:
                 pytest.fail("\n\n".join(problems), pytrace=False)
 
         fixturedef.addfinalizer(end)  # which is called after the fixture's own end
         try:
-            value = yield
-            if tape.missed():
-                raise pytest.fail.Exception("\n\n".join(tape.missed()), pytrace=False)
-            return value
+            return (yield)
         except BaseException as error:
             failure = error
             raise
         finally:
             tape.leave()
-            if failure is not None:  # no end will come
-                tape.settle(failure)
-                test.note(tape)
             fixturedef.addfinalizer(tape.again)  # and this one before it
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -155,12 +155,14 @@ class Work:
         if test is not None and call.excinfo is not None:
             _without_own_frames(call.excinfo)
         report = yield
-        if test is None:
-            return report
-        if report.when != "teardown":
+        test = item.stash.get(_TEST, None)  # which may have asked for its tape by name just now
+        if test is not None and report.when != "teardown":
             test.saw(report, call)
-            return report
-        report.playhead = test.rows()  # type: ignore[attr-defined]
+        elif report.when == "teardown":
+            further, self._further = self._further, []
+            rows = [*(() if test is None else test.rows()), *further]
+            if rows:
+                report.playhead = rows  # type: ignore[attr-defined]
         return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
