@@ -119,6 +119,8 @@ def fuzz(
     made, where = _stored_set(context, again, where) if again is not None else (None, where)
     contents, cases = contents_at(context, where)
     if families == ("ambiguity",):
+        if to or direct or again:
+            raise UsageError("ambiguity takes no --to, --direct or --set", hint="--output json gives the whole result")
         asked = {"pairs": pair, "queries": queries, "queries_file": queries_file}
         return _ambiguity(context, contents, cases, model, limits, plan, config | {"suite": suite}, seed, asked)
     if made is None:
