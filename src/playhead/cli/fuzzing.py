@@ -104,7 +104,7 @@ def fuzz(
     """
     from playhead.engine.suite_run import Limits
 
-    _check(per_tool, runs, to, model)
+    _check(per_tool, runs, to, model, alone="ambiguity" in families and bool(to or direct or again))
     limits = Limits(concurrency=max(1, concurrency), per_minute=per_minute, max_cost=max_cost, max_minutes=max_minutes)
     config: dict[str, Any] = {"base_url": base_url, "key_env": key_env}
     order = _order(direct, seconds, memory)
@@ -119,8 +119,6 @@ def fuzz(
     made, where = _stored_set(context, again, where) if again is not None else (None, where)
     contents, cases = contents_at(context, where)
     if families == ("ambiguity",):
-        if to or direct or again:
-            raise UsageError("ambiguity takes no --to, --direct or --set", hint="--output json gives the whole result")
         asked = {"pairs": pair, "queries": queries, "queries_file": queries_file}
         return _ambiguity(context, contents, cases, model, limits, plan, config | {"suite": suite}, seed, asked)
     if made is None:
@@ -131,7 +129,9 @@ def fuzz(
     return _run(context, contents, cases, made, where, model, order, runs, limits, config, to)
 
 
-def _check(per_tool: int, runs: int, to: Sequence[Path], model: Sequence[str]) -> None:
+def _check(per_tool: int, runs: int, to: Sequence[Path], model: Sequence[str], *, alone: bool) -> None:
+    if alone:
+        raise UsageError("ambiguity takes no --to, --direct or --set", hint="--output json gives the whole result")
     if per_tool < 1 or runs < 1:
         raise UsageError("--per-tool and --runs are at least 1")
     if len(model) > 1:
