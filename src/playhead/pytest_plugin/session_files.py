@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ from playhead.adapters.inline import replay
 from playhead.core.fidelity import explained
 from playhead.core.miss import shown
 from playhead.core.policy import HistoryModel
-from playhead.core.values import FidelityKind, ReplayStatus
+from playhead.core.values import FidelityKind, ReplayStatus, RunSpec
 from playhead.engine.entry import load
 from playhead.engine.replay import ReplayResult
-from playhead.errors import EntryPointError, UsageError
+from playhead.errors import EntryPointError, NotFoundError, PlayheadError, UsageError
 from playhead.importers import import_paths
 from playhead.store.memory import MemoryStore
 from playhead.store.ports import SessionQuery
@@ -46,20 +47,29 @@ class SessionReplayer:
             options: as for `playhead.replay` (``tool_policy``, ``model_policy``, ``override``, ...).
 
         Raises:
-            pytest.fail.Exception: the replay failed, or differs from the recording; the text says where.
-            PlayheadError: the file cannot be read, or the replay was refused.
+            pytest.fail.Exception: the file cannot be read, the replay was refused or failed, or it differs from the
+                recording; the text says where.
         """
+        __tracebackhide__ = True
+        result: ReplayResult | None = None
+        try:
+            result = self._replayed(file, agent, session, options)
+            problem = problem_of(result) if check else None
+        except PlayheadError as error:
+            problem = f"{error.message}\n  {error.hint}" if error.hint else error.message
+        if problem is not None or result is None:
+            pytest.fail(f"{os.fspath(file)}: {problem}")
+        return result
+
+    def _replayed(
+        self, file: str | os.PathLike[str], agent: Any, session: str | None, options: dict[str, Any]
+    ) -> ReplayResult:
         path = self._found(file)
         store = MemoryStore()
         baseline = self._baseline(store, path, session)
         target = agent if agent is not None else self._recorded(store, baseline)
         options.setdefault("model_policy", HistoryModel())
-        result = replay(baseline, agent=target, store=store, **options)
-        if check:
-            problem = problem_of(result)
-            if problem is not None:
-                pytest.fail(f"{path.name}: {problem}", pytrace=False)
-        return result
+        return replay(baseline, agent=target, store=store, **options)
 
     def _found(self, file: str | os.PathLike[str]) -> Path:
         tried = [folder / file for folder in self._folders]
@@ -83,7 +93,9 @@ class SessionReplayer:
     def _recorded(self, store: MemoryStore, baseline: str) -> Any:
         """The agent that the session names; the folder that it was recorded in may be another machine's."""
         version = store.sessions.get(baseline).agent_version
-        spec = store.agents.get(version).run_spec if version is not None else None
+        spec: RunSpec | None = None
+        with suppress(NotFoundError):  # lines without the agent's version
+            spec = store.agents.get(version).run_spec if version is not None else None
         if spec is None or spec.entry_point is None:
             raise EntryPointError(
                 "the file names no entry point", hint="pass the agent: playhead_replay(file, agent=my_agent)"
