@@ -19,8 +19,8 @@ if TYPE_CHECKING:
         HistoryModel,
         InjectConfig,
         LiveModel,
-        ModelFailure,
         LLMConfig,
+        ModelFailure,
         PassthroughConfig,
         ReplayOverride,
         StaticCase,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from playhead.engine.client import open_client as open
     from playhead.engine.failures import register_error
     from playhead.engine.fuzz_client import FuzzResult, fuzz
+    from playhead.engine.given_secrets import secret, secrets
     from playhead.engine.guards import GuardScope, guards
     from playhead.engine.op_context import OpContext
     from playhead.engine.ops import Slot
@@ -99,6 +100,8 @@ __all__ = [
     "register_error",
     "register_type",
     "replay",
+    "secret",
+    "secrets",
     "session",
     "suite",
     "tool",
@@ -145,6 +148,8 @@ _HOMES = {
     "fuzz": "engine.fuzz_client",
     "GuardScope": "engine.guards",
     "guards": "engine.guards",
+    "secret": "engine.given_secrets",
+    "secrets": "engine.given_secrets",
     "OpContext": "engine.op_context",
     "Slot": "engine.ops",
     "flush": "engine.project",

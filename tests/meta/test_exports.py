@@ -59,6 +59,8 @@ PUBLIC = {
     "register_error",
     "register_type",
     "replay",
+    "secret",
+    "secrets",
     "session",
     "suite",
     "tool",

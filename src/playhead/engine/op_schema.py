@@ -16,6 +16,7 @@ from playhead.core.protocol.shape import is_object
 from playhead.core.schema import SchemaError, schema_errors, usable
 from playhead.core.values import JSON
 from playhead.engine.binding import FunctionBinder, comes_back, lowered, record_types
+from playhead.engine.typed_dicts import portable
 from playhead.errors import ConfigError
 
 MISSING: Any = inspect.Parameter.empty
@@ -207,7 +208,7 @@ def schemas_of(hints: Mapping[str, Any]) -> tuple[dict[str, JSON], dict[str, JSO
             definitions |= found
             continue
         try:
-            adapter: Any = TypeAdapter(hint)
+            adapter: Any = TypeAdapter(portable(hint))
             adapter.json_schema(mode="serialization")
         except (PydanticUserError, TypeError, NameError):
             continue
@@ -227,7 +228,7 @@ def _as_declared(plain: Any, hint: Any) -> Any:
     from pydantic.errors import PydanticUserError
 
     try:
-        adapter: Any = TypeAdapter(hint)
+        adapter: Any = TypeAdapter(portable(hint))
     except (PydanticUserError, TypeError, NameError):
         return plain
     return adapter.validate_python(plain)

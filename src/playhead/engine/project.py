@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playhead.core.secret_names import is_credential_name
+from playhead.engine import given_secrets
 from playhead.errors import ConfigError, StoreError
 from playhead.store.open import FILE, FOLDER, open_store
 from playhead.store.ports import Store
@@ -104,8 +105,8 @@ class Project:
         return redactor
 
     def configured_secrets(self) -> dict[str, str]:
-        """Values of the environment variables that ``secrets`` names, globs included."""
-        return secret_values(self.settings.secrets, os.environ)
+        """Values of the variables that ``secrets`` names, globs included, and those that `playhead.secrets` has."""
+        return {**secret_values(self.settings.secrets, os.environ), **given_secrets.secrets.values()}
 
 
 def secret_values(names: tuple[str, ...], environment: Mapping[str, str]) -> dict[str, str]:
