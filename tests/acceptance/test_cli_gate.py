@@ -104,6 +104,17 @@ def test_the_same_look_again_costs_nothing_another_one_costs_alpha(empty: Projec
     assert [look["verdict"] for look in second.json["earlier"]] == ["pass"]
 
 
+def test_a_sequential_gate_may_be_asked_again(empty: Project, runs: Any) -> None:
+    (empty.folder / ".playhead").mkdir()
+    first = empty("gate", "worse.json", "--against", "base.json", "--sequential").json
+    again = empty("gate", "worse.json", "--against", "base.json", "--sequential", "--recovery", "same.json").json
+    assert (first["verdict"], again["verdict"], again["look"], again["alpha"]) == ("fail", "fail", 2, 0.05)
+    assert [look["verdict"] for look in again["earlier"]] == ["fail"]
+    assert {part["form"] for part in again["parts"]} == {"sequential"}
+    both = empty("gate", "same.json", "--against", "base.json", "--sequential", "--literal")
+    assert (both.code, both.error["code"]) == (2, "usage")
+
+
 def test_a_gate_leaves_nothing_behind_where_there_is_no_project(empty: Project, runs: Any) -> None:
     assert empty("gate", "same.json", "--against", "base.json").code == 0
     assert not Path(".playhead").exists()

@@ -22,6 +22,7 @@ def gate(
     criteria: str | None = None,
     recovery: str | None = None,
     literal: bool = False,
+    sequential: bool = False,
     release: bool = False,
     reason: str | None = None,
     accept: bool = False,
@@ -38,6 +39,8 @@ def gate(
         criteria: File with criteria, TOML or JSON; the defaults when left out.
         recovery: Run with injected failures.
         literal: Judge by the bare numbers, without statistics.
+        sequential: Judge by evidence that counts at every look, so that one may look as often as one likes; it takes
+            more cases.
         release: Use held-back cases too; needs --reason.
         reason: Why held-back cases are read; it goes to the suite's access log.
         accept: Keep the run as last-release when it passes.
@@ -50,7 +53,9 @@ def gate(
 
     _check_reports(report)
     wanted = read_criteria(criteria)
-    wanted = wanted.all_literal() if literal else wanted
+    if literal and sequential:
+        raise UsageError("--literal and --sequential exclude each other")
+    wanted = wanted.all_in("literal") if literal else wanted.all_in("sequential") if sequential else wanted
     folder = context.project.folder
     releases, log = folder / "releases", folder / "gates.jsonl"
     candidate = read_run(run, lambda: context.store, releases=releases)

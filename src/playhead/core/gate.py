@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from playhead.core.case_runs import counted, tally
-from playhead.core.gate_criteria import Criteria
+from playhead.core.gate_criteria import Criteria, Form
 from playhead.core.gate_parts import (
     Pairs,
     Part,
@@ -111,8 +111,13 @@ def _parts(
         if name in ("cost", "latency"):
             parts.append(spending_part(name, pairs, extra.margin, alpha))
         else:
-            parts.append(rate_part(name, pairs, name, extra.margin, "statistical", alpha))
+            parts.append(rate_part(name, pairs, name, extra.margin, _other_form(criteria), alpha))
     return tuple(parts)
+
+
+def _other_form(criteria: Criteria) -> Form:
+    """Of what has no form of its own."""
+    return "sequential" if criteria.is_sequential else "statistical"
 
 
 def high_traffic(pairs: Pairs, candidate: RunSummary, criteria: Criteria) -> list[IntentInfo]:
@@ -175,12 +180,13 @@ def _held_back_parts(pairs: Pairs, criteria: Criteria, alpha: float) -> tuple[Pa
     if not mine:
         return ()
     parts: list[Part] = []
+    form = _other_form(criteria)
     if "selection" in criteria.criteria:
-        parts.append(rate_part("selection", mine, "selection", criteria.margin, "statistical", alpha))
+        parts.append(rate_part("selection", mine, "selection", criteria.margin, form, alpha))
     if "arguments" in criteria.criteria:
-        parts.append(arguments_part(mine, criteria.margin, "statistical", alpha))
+        parts.append(arguments_part(mine, criteria.margin, form, alpha))
     if "stability" in criteria.criteria:
-        parts.append(stability_part(mine, criteria.stability_margin, "statistical", alpha))
+        parts.append(stability_part(mine, criteria.stability_margin, form, alpha))
     return tuple(replace(part, name=f"held back: {part.name}", only_fails=True) for part in parts)
 
 
@@ -264,7 +270,7 @@ def _warnings(
         lambda: generalises(pairs, report.alpha) if release else None,
         lambda: (
             f"look {report.look} at this pair was not planned: alpha is {report.alpha:g}"
-            if report.look > criteria.looks
+            if report.look > criteria.looks and not criteria.is_sequential
             else None
         ),
         lambda: f"{report.unscored} cases have no label that counts" if report.unscored else None,

@@ -9,7 +9,8 @@ from playhead.errors import ConfigError
 
 CriterionName: TypeAlias = Literal["selection", "intents", "arguments", "recovery", "stability"]
 CRITERIA: Final[tuple[CriterionName, ...]] = ("selection", "intents", "arguments", "recovery", "stability")
-Form: TypeAlias = Literal["statistical", "literal"]
+Form: TypeAlias = Literal["statistical", "literal", "sequential"]
+"""By exact tests of one look; by bare numbers; by evidence that may be looked at as often as one likes."""
 ExtraName: TypeAlias = Literal["outcome", "values", "cost", "latency"]
 
 REASONS: Final = (
@@ -57,9 +58,21 @@ class Criteria(BaseModel):
     def form_of(self, name: CriterionName) -> Form:
         return self.form.get(name, "statistical")
 
-    def all_literal(self) -> "Criteria":
-        """The same with every criterion in its literal form."""
-        return self.model_copy(update={"form": dict.fromkeys(CRITERIA, "literal")})
+    def all_in(self, form: Form) -> "Criteria":
+        """The same with every criterion in one form.
+
+        Raises:
+            ConfigError: cost or latency is asked for sequentially: a mean of unbounded values has no such bound here.
+        """
+        spent = [name for name in self.extra if name in ("cost", "latency")]
+        if form == "sequential" and spent:
+            raise ConfigError(f"{spent[0]} has no sequential form", hint="leave it out of extra, or plan the looks")
+        return self.model_copy(update={"form": dict.fromkeys(CRITERIA, form)})
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether every look has the whole alpha, because nothing here depends on how often one looks."""
+        return all(self.form_of(name) == "sequential" for name in self.criteria) and bool(self.criteria)
 
 
 def criteria_of(data: object, *, name: str = "criteria") -> Criteria:

@@ -13,12 +13,16 @@ from playhead.core.gate_criteria import Form
 from playhead.core.run_summary import CaseResult, RecoveryResult
 from playhead.core.stats import (
     ClusteredRate,
+    Interval,
     PairedRates,
     all_pass_lower,
     clustered_rate,
+    confidence_sequence,
     flaky_change,
+    mixture_evalue,
     n_noninferiority,
     paired_bounds,
+    paired_evalue,
     paired_rates,
     signflip,
     wilson,
@@ -92,22 +96,33 @@ def rate_part(name: str, pairs: Pairs, measure: Measure, margin: float, form: Fo
         return no_data(name, margin, form)
     old, new, compared = found.old, found.new, found.rates
     powered = is_powered([d / compared.denominator for d in compared.differences], margin, alpha)
+    p_drop, bounds = compared.p_drop, compared.bounds
+    if form == "sequential":  # each loss counts as a whole one
+        p_drop, bounds = _sequential(compared.dropped, compared.rose, compared.cases, alpha)
+        powered = confidence_sequence(0, compared.cases, alpha).high <= margin
     reasons: tuple[str, ...]
     if form == "literal":
         verdict: Verdict = "pass" if compared.diff >= -1e-12 else "fail"
         reasons = (f"{percent(new)} against {percent(old)}, literally at or above",)
     else:
-        excluded = compared.bounds.low > -margin
+        excluded = bounds.low > -margin
         verdict = "pass" if excluded and powered else "inconclusive"
         doubt = f"{compared.cases} cases are too few to show it" if excluded else "is not excluded"
         reasons = () if verdict == "pass" else (f"a drop of {100 * margin:g} points: {doubt}",)
     needed = None if verdict == "pass" or form == "literal" else needed_cases(compared, margin, alpha)
     return Part(
         name=name, verdict=verdict, form=form, baseline=old, candidate=new, change=compared.diff,
-        low=compared.bounds.low, high=compared.bounds.high, limit=margin,
-        p=None if form == "literal" else compared.p_drop, cases=compared.cases, needed=needed, powered=powered,
+        low=bounds.low, high=bounds.high, limit=margin,
+        p=None if form == "literal" else p_drop, cases=compared.cases, needed=needed, powered=powered,
         reasons=reasons,
     )  # fmt: skip
+
+
+def _sequential(worse: int, better: int, n: int, alpha: float) -> tuple[float, Interval]:
+    """p-value of more cases for the worse than for the better, and bounds of the mean change, both valid at every look:
+    evidence on the signs of cases that differ, and confidence sequences of the shares that got worse and better."""
+    p = min(1.0, 1 / paired_evalue(worse, better)) if worse > better else 1.0
+    return p, Interval(-confidence_sequence(worse, n, alpha).high, confidence_sequence(better, n, alpha).high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +179,8 @@ def arguments_part(pairs: Pairs, margin: float, form: Form, alpha: float) -> Par
     if form == "literal" and strict and any(not t.schema for t in trials):
         return replace(part, verdict="fail", reasons=("strict mode was on, and not every call fits its schema",))
     if trials and part.p is not None and all(t.schema for t in trials):
-        least = all_pass_lower(len(trials), alpha)
+        n = len(trials)
+        least = confidence_sequence(n, n, alpha).low if form == "sequential" else all_pass_lower(n, alpha)
         why = f"{len(trials)} of {len(trials)} trials fit their schemas: at least {percent(least)}"
         return replace(part, verdict="pass", needed=None, reasons=(why,))
     return part
@@ -180,10 +196,12 @@ def stability_part(pairs: Pairs, margin: float, form: Form, alpha: float) -> Par
     changes = [int(c) - int(b) for b, c in flags]
     bounds = paired_bounds(changes, 1, alpha)
     powered = is_powered([float(d) for d in changes], margin, alpha)
-    test = flaky_change(sum(d < 0 for d in changes), sum(d > 0 for d in changes))
-    counts = (
-        f"{old} flaky cases before, {new} now ({sum(d > 0 for d in changes)} new, {sum(d < 0 for d in changes)} gone)"
-    )
+    more, fewer = sum(d > 0 for d in changes), sum(d < 0 for d in changes)
+    p_more = flaky_change(fewer, more).p_more
+    if form == "sequential":
+        p_more, turned = _sequential(more, fewer, n, alpha)
+        bounds, powered = Interval(-turned.high, -turned.low), confidence_sequence(0, n, alpha).high <= margin
+    counts = f"{old} flaky cases before, {new} now ({more} new, {fewer} gone)"
     needed = None
     if form == "literal":
         verdict: Verdict = "pass" if new <= old else "fail"
@@ -195,7 +213,7 @@ def stability_part(pairs: Pairs, margin: float, form: Form, alpha: float) -> Par
             needed = max(least, n_noninferiority(variance, margin, 0.8, alpha)) if variance else least
     return Part(
         name="stability", verdict=verdict, form=form, baseline=old / n, candidate=new / n, change=(new - old) / n,
-        low=bounds.low, high=bounds.high, limit=margin, p=None if form == "literal" else test.p_more, cases=n,
+        low=bounds.low, high=bounds.high, limit=margin, p=None if form == "literal" else p_more, cases=n,
         needed=needed, powered=powered,
         reasons=(counts,) if powered or form == "literal" else (counts, f"{n} cases are too few for its margin"),
     )  # fmt: skip
@@ -234,6 +252,8 @@ def recovery_part(name: str, results: Sequence[RecoveryResult], floor: float, fo
     bounds = wilson(rate.rate, rate.n_effective, t)
     spread = math.sqrt(floor * (1 - floor) / rate.n_effective)
     p = t_cdf((rate.rate - floor) / spread, rate.cases - 1) if spread else float(rate.rate >= floor)
+    if form == "sequential":
+        p, bounds = _sequential_rate(rate, floor, alpha)
     enough = (rate.rate if form == "literal" else bounds.low) >= floor
     verdict: Verdict = "pass" if enough else "fail" if form == "literal" else "inconclusive"
     told = f"{percent(rate.rate)} of {rate.trials} injected failures in {rate.cases} cases recovered"
@@ -242,6 +262,14 @@ def recovery_part(name: str, results: Sequence[RecoveryResult], floor: float, fo
         p=None if form == "literal" else p, cases=rate.cases, reasons=(f"{told}, at least {percent(bounds.low)}",),
         needed=None if verdict != "inconclusive" else _needed_failures(rate.rate, floor, alpha),
     )  # fmt: skip
+
+
+def _sequential_rate(rate: ClusteredRate, floor: float, alpha: float) -> tuple[float, Interval]:
+    """p-value of a rate below the floor and an interval, valid at every look, at the effective number of trials."""
+    n = int(rate.n_effective)
+    passes = int(rate.rate * n)
+    p = min(1.0, 1 / mixture_evalue(passes, n, floor)) if rate.rate < floor else 1.0
+    return p, confidence_sequence(passes, n, alpha)
 
 
 def _needed_failures(rate: float, floor: float, alpha: float) -> int | None:

@@ -66,7 +66,10 @@ class GateReport:
 
 
 def alpha_of(criteria: Criteria, look: int) -> float:
-    """Planned looks share alpha evenly; each further one gets half of what the one before it had."""
+    """Planned looks share alpha evenly; each further one gets half of what the one before it had. Sequential criteria
+    have all of it at every look."""
+    if criteria.is_sequential:
+        return criteria.alpha
     return criteria.alpha / criteria.looks if look <= criteria.looks else criteria.alpha / 2 ** (look - 1)
 
 

@@ -148,7 +148,7 @@ def test_t24_recovery_meets_its_floor_or_not(floor: float, verdict: str, literal
     )
     criteria = Criteria(recovery_floor=floor)
     assert judge(new, old, criteria).verdict == verdict
-    assert judge(new, old, criteria.all_literal()).verdict == literal
+    assert judge(new, old, criteria.all_in("literal")).verdict == literal
 
 
 def test_t24_without_a_recovery_run_it_is_inconclusive_and_says_how_to_make_one() -> None:
@@ -224,15 +224,15 @@ def test_t03_one_agent_against_itself_is_inconclusive_and_says_how_many_cases_wo
 
     runs_too_few = judge(new, old, Criteria(criteria=("selection", "stability")))
     assert any("2 runs per case, fewer than 3" in reason for reason in runs_too_few.reasons)
-    assert judge(new, old, criteria.all_literal()).verdict == "pass"
-    assert judge(old, new, criteria.all_literal()).verdict == "fail"
+    assert judge(new, old, criteria.all_in("literal")).verdict == "pass"
+    assert judge(old, new, criteria.all_in("literal")).verdict == "fail"
     assert judge(old, new, criteria).verdict == "inconclusive"
 
 
 def test_literal_rules_come_with_what_they_cost() -> None:
     population, _ = POPULATIONS["A"]
     new, old = simulated_run(population, seed="a"), simulated_run(population, seed="b", run="old")
-    report = judge(new, old, Criteria().all_literal())
+    report = judge(new, old, Criteria().all_in("literal"))
     assert any("47 %" in text and "46 %" in text and "55 %" in text for text in report.warnings)
     assert judge(new, old).warnings == ()
 
@@ -268,6 +268,24 @@ def test_each_further_look_has_less_alpha_and_the_earlier_ones_are_listed() -> N
     assert (report.look, report.alpha) == (2, 0.025)
     assert "not planned" in report.warnings[0]
     assert report.earlier[0].verdict == "fail"
+
+
+def test_sequential_criteria_have_all_of_alpha_at_every_look_and_pass_and_fail_on_evidence() -> None:
+    criteria = Criteria().all_in("sequential")
+    earlier = [Look(at="2026-03-02", verdict="inconclusive"), Look(at="2026-03-03", verdict="inconclusive")]
+    clean = judge(*steady(), criteria, earlier=earlier)
+    assert (clean.verdict, clean.alpha, clean.look, clean.warnings) == ("pass", 0.05, 3, ())
+    assert clean.earlier == tuple(earlier)  # they are listed all the same
+    assert part(clean, "selection").low == pytest.approx(-0.0222, abs=1e-4)
+    few = judge(*steady(60), criteria)
+    assert (few.verdict, part(few, "selection").verdict) == ("inconclusive", "inconclusive")
+    worse = [0.0 if 40 <= i < 90 else p for i, p in enumerate(A)]
+    found = judge(simulated_run(worse, seed="n"), simulated_run(A, seed="o", run="old"), criteria)
+    assert found.verdict == "fail"
+    new, old = steady(recovery=recovered(120, 200))
+    assert any(r.startswith("recovery:") for r in judge(new, old, criteria).reasons)
+    with pytest.raises(ConfigError, match="cost has no sequential form"):
+        criteria_of({"extra": {"cost": {}}}).all_in("sequential")
 
 
 def test_t25_a_relabelled_case_that_cannot_be_scored_again_adds_nothing_to_the_regressions() -> None:

@@ -6,6 +6,7 @@ test, bound or adjustment; `python -m benchmarks.gate` measures the default gate
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from playhead.core.gate import Criteria, judge
 from playhead.core.run_summary import RunSummary
@@ -82,6 +83,22 @@ def test_t24_a_flaky_share_that_grew_by_its_margin_is_excluded_in_alpha_of_compa
         return stability.high < 0.15
 
     assert LEAST <= share(excluded) <= MOST
+
+
+def ever_blocked(criteria: Criteria, index: int) -> bool:
+    """Whether an identical release is blocked at any of five looks at a suite that grows."""
+    old = simulated_run([0.5] * 100, seed=f"growing old {index}", run="old")
+    new = simulated_run([0.5] * 100, seed=f"growing new {index}")
+    looks = ((replace(new, cases=new.cases[:n]), replace(old, cases=old.cases[:n])) for n in (20, 40, 60, 80, 100))
+    return any(judge(candidate, baseline, criteria).verdict == "fail" for candidate, baseline in looks)
+
+
+def test_sequential_criteria_may_be_looked_at_as_often_as_one_likes() -> None:
+    plain = Criteria(criteria=("selection",), alpha=ALPHA, zero_tolerance=())
+    sequential = plain.all_in("sequential")
+    paths = range(60)
+    assert sum(ever_blocked(sequential, n) for n in paths) / 60 <= ALPHA
+    assert sum(ever_blocked(plain, n) for n in paths) / 60 > 1.5 * ALPHA  # what looking again and again does otherwise
 
 
 def test_these_limits_tell_a_gate_from_one_that_errs_twice_as_often() -> None:
