@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from playhead.engine.client import open_client as open
     from playhead.engine.failures import register_error
     from playhead.engine.fuzz_client import FuzzResult, fuzz
-    from playhead.engine.given_secrets import secret, secrets
+    from playhead.engine.given_secrets import secrets
     from playhead.engine.guards import GuardScope, guards
+    from playhead.engine.named_secret import secret
     from playhead.engine.op_context import OpContext
     from playhead.engine.ops import Slot
     from playhead.engine.project import flush
@@ -148,7 +149,7 @@ _HOMES = {
     "fuzz": "engine.fuzz_client",
     "GuardScope": "engine.guards",
     "guards": "engine.guards",
-    "secret": "engine.given_secrets",
+    "secret": "engine.named_secret",
     "secrets": "engine.given_secrets",
     "OpContext": "engine.op_context",
     "Slot": "engine.ops",

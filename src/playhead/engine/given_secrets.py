@@ -1,6 +1,4 @@
-"""Secrets by name: values that a program tells of, and variables that a replay does without."""
-
-import os
+"""Secrets that a program tells of, beside those that the settings name."""
 
 from playhead.errors import ConfigError
 
@@ -27,28 +25,3 @@ class Secrets:
 
 secrets = Secrets()
 """What this process was told of."""
-
-
-def secret(name: str) -> str:
-    """The variable ``name``; in a replay that has none, the tag that recordings have in its place.
-
-    Raises:
-        ConfigError: it is not set, and this is no replay.
-    """
-    value = os.environ.get(name) or secrets.values().get(name)
-    if value:
-        return value
-    if _in_replay():
-        return f"[REDACTED:{name}]"
-    raise ConfigError(f"{name} is not set", hint="set it; only a replay goes without")
-
-
-def _in_replay() -> bool:
-    from playhead.engine.context import current  # heavier than this module, which every project loads
-    from playhead.engine.fixture_scope import current_run
-
-    run = current_run()
-    if run is not None:
-        return run.mode == "replay"
-    active = current()
-    return active is not None and active.replay is not None
