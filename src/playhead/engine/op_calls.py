@@ -14,6 +14,7 @@ from playhead.core.fixture_file import Fixture
 from playhead.core.keys import bind, strip
 from playhead.core.values import JSON, Provenance
 from playhead.engine.binding import lowered, record_types
+from playhead.engine.context import current
 from playhead.engine.failures import capture, is_registered, rebuild
 from playhead.engine.fixture_calls import FixtureCall, FixtureRow, inside_op
 from playhead.engine.fixture_run import FixtureRun
@@ -94,7 +95,11 @@ class OpCall:
             scope=run.redactor.key_view(scope), assertions=self._assertions(),
         )  # fmt: skip
         self._now = self._call_assertions
-        self.context = OpContext(op.id, op.access, run.redactor.learn, asynchronous=asynchronous)
+        self.context = OpContext(op.id, op.access, self._learn, asynchronous=asynchronous)
+
+    def _learn(self, name: str, value: str) -> None:
+        self._run.redactor.learn(name, value)
+        learn_in_session(name, value)
 
     # before
 
@@ -169,10 +174,7 @@ class OpCall:
     @contextmanager
     def live(self) -> Generator[None]:
         """Around the running op."""
-        for name in self.op.access.env:
-            value = os.environ.get(name)
-            if value:
-                self._run.redactor.learn(name, value)
+        learn_variables(self.op, self._learn)
         token = inside_op.set(True)
         try:
             with self._call.live():
@@ -245,6 +247,21 @@ class OpCall:
             record()
         except Exception as error:  # noqa: BLE001 - a failure to record is not the op's
             self._run.problem(f"{self.op.id} is not recorded: {type(error).__name__}: {error}")
+
+
+def learn_in_session(name: str, value: str) -> None:
+    """A secret that an op has read goes from what the session around it records from now on."""
+    active = current()
+    if active is not None:
+        active.redactor.learn(name, value)
+
+
+def learn_variables(op: Op, learn: Callable[[str, str], None]) -> None:
+    """The values of an op's declared variables count as read when it runs: they may get into anything."""
+    for name in op.access.env:
+        value = os.environ.get(name)
+        if value:
+            learn(name, value)
 
 
 def _say_where_from(op: str, fixture: Fixture) -> None:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from playhead.adapters.functions.tools import tool
 from playhead.core.values import JSON
 from playhead.engine.failures import rebuild
-from playhead.engine.op_calls import OpCall, open_op
+from playhead.engine.op_calls import OpCall, learn_in_session, learn_variables, open_op
 from playhead.engine.op_context import OpContext
 from playhead.engine.op_errors import error_of
 from playhead.engine.ops import Access, Op, OpOptions, Slot, declared
@@ -116,7 +116,8 @@ class _Plain:
     """The context of a call without fixtures, closed at its end."""
 
     def __init__(self, one: Op, *, asynchronous: bool) -> None:
-        self.context = OpContext(one.id, one.access, lambda name, value: None, asynchronous=asynchronous)
+        learn_variables(one, learn_in_session)
+        self.context = OpContext(one.id, one.access, learn_in_session, asynchronous=asynchronous)
 
 
 def _with_context(one: Op, kwargs: dict[str, Any], context: OpContext) -> dict[str, Any]:
