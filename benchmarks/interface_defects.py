@@ -5,6 +5,8 @@ Prints the table of `docs/lint.md`. The schemas are those of public benchmarks, 
 
 - *lint*: a finding about the tool or parameter that the untouched schema does not have.
 - *against*: a change that names the tool, when the untouched schema is the older version.
+- *fuzz*: a finding of ``playhead fuzz --direct`` on the new schema, where the tool goes on as the untouched schema says
+  and refuses everything else, that the untouched schema does not give.
 - *elsewhere*: findings or changes that name another tool than the one that was touched.
 """
 
@@ -19,6 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from playhead.core.argument_schema import argument_errors
+from playhead.core.fuzz.direct import FOUND, Told, class_of
+from playhead.core.fuzz.sets import make_set
 from playhead.core.interface_lint import changes, lint
 from playhead.core.suite import ToolSchema, offered
 from playhead.engine.tool_sets import read_tools
@@ -57,6 +62,15 @@ class Defect:
         return any(change.tool in self.touched for change in changes(self.before, self.after))
 
     @property
+    def found_by_fuzz(self) -> bool:
+        known = {tool.name: tool for tool in self.before}
+        for name, tool in ((tool.name, tool) for tool in self.after if tool.name in self.touched):
+            real = known.get(name)
+            if real is not None and fuzzed(tool, real) - fuzzed(real, real):
+                return True
+        return False
+
+    @property
     def elsewhere(self) -> int:
         """What is said of tools that nobody touched."""
         new = sum(tool not in self.touched for _, tool, _ in self._new())
@@ -73,6 +87,22 @@ def _keys(tools: Sequence[ToolSchema]) -> Iterator[tuple[str, str, str]]:
         yield finding.rule, finding.tool, finding.pointer
         if "other" in finding.details:
             yield finding.rule, str(finding.details["other"]), finding.pointer
+
+
+def fuzzed(declared: ToolSchema, real: ToolSchema) -> set[tuple[str, str]]:
+    """What fuzzing the declared interface finds of a tool that does what another one says: class and mutation."""
+    made = make_set((), {declared.name: declared}, families=("type_confusion", "constraint"), per_tool=50)
+    found = {(class_of(_told(real, case.arguments), case.expectation), case.mutation) for case in made.cases}
+    return {one for one in found if one[0] in FOUND}
+
+
+def _told(real: ToolSchema, arguments: Any) -> Told:
+    """What a tool does that goes by the untouched schema, and refuses the rest in its own words."""
+    wrong = argument_errors(real.parameters, arguments)
+    named = real.parameters.get("properties") or {}
+    if wrong or (isinstance(arguments, dict) and set(arguments) - set(named)):
+        return Told(kind="raised", text="invalid arguments", classes=("ValueError", "Exception"))
+    return Told(kind="value", text="ok")
 
 
 def tool_sets(shared: Path) -> dict[str, list[ToolSchema]]:
@@ -276,6 +306,11 @@ def false_changes(sets: Sets, seed: int = SEED) -> int:
     return sum(len(changes(tools, rewritten(tools, dice))) for tools in sets.values())
 
 
+def fuzz_alarms(sets: Sets) -> int:
+    """What fuzzing finds of untouched tools that do what they say."""
+    return sum(len(fuzzed(tool, tool)) for tools in sets.values() for tool in tools)
+
+
 def untouched(sets: Sets) -> dict[str, int]:
     """Findings of the untouched sets, by rule, the most frequent first."""
     return dict(Counter(finding.rule for tools in sets.values() for finding in lint(tools)).most_common())
@@ -284,10 +319,11 @@ def untouched(sets: Sets) -> dict[str, int]:
 def table(defects: Sequence[Defect]) -> list[str]:
     """A row for each kind, and their sum."""
     kinds = dict.fromkeys(defect.kind for defect in defects)
-    rows = ["| defect | seeded | lint | against | elsewhere |", "|---|---|---|---|---|"]
+    rows = ["| defect | seeded | lint | against | fuzz | elsewhere |", "|---|---|---|---|---|---|"]
     for kind in (*kinds, None):
         mine = [defect for defect in defects if kind in (None, defect.kind)]
-        found = (sum(d.found_by_lint for d in mine), sum(d.found_against for d in mine), sum(d.elsewhere for d in mine))
+        found = [sum(getattr(d, name) for d in mine) for name in ("found_by_lint", "found_against", "found_by_fuzz")]
+        found.append(sum(d.elsewhere for d in mine))
         rows.append(f"| {kind or 'all'} | {len(mine)} | {' | '.join(map(str, found))} |")
     return rows
 
@@ -310,6 +346,8 @@ def main() -> int:
     print(f"{len(many)} further defects of the same kinds: lint {share:.1%}, "
           f"against {sum(d.found_against for d in many) / len(many):.1%}, "
           f"elsewhere {sum(d.elsewhere for d in many)}")  # fmt: skip
+    print(f"neither lint nor fuzz: {sum(not (d.found_by_lint or d.found_by_fuzz) for d in defects)} of {len(defects)}")
+    print(f"fuzz findings of the untouched tools: {fuzz_alarms(sets)}")
     print(f"the same tools written in another way: {false_changes(sets)} changes")
     for name, some in (
         ("six tool sets", [n for n in sets if n in FILES]),

@@ -32,6 +32,8 @@ def test_forty_defects_in_real_schemas(seeding: ModuleType, shared_data: Path):
     partly = {"enum dropped", "type loosened to text"}  # of some nothing is left that could be seen
     assert {kind for kind, n in alone.items() if n < 4} <= partly
     assert alone.total() >= 36
+    assert [d.kind for d in defects if d.found_by_fuzz] == ["type loosened to text"] * 4
+    assert sum(d.found_by_lint or d.found_by_fuzz for d in defects) >= 38
     assert [(d.kind, d.touched) for d in defects if d.elsewhere] == []
 
 
@@ -48,3 +50,4 @@ def test_rules_that_compare_texts_with_schemas_leave_real_tools_alone(seeding: M
         "type_in_prose": 1, "values_unsaid": 4, "optional_unsaid": 0,
     }  # fmt: skip
     assert "description_elsewhere" not in counts
+    assert seeding.fuzz_alarms({name: sets[name] for name in seeding.FILES}) == 0
