@@ -262,7 +262,7 @@ def test_a_key_that_configured_secrets_are_out_of_is_made_again(
         module.total("abc", token="tok-1234567890")
     assert look("--strict")[0] == 0
     (path,) = files(here)
-    path.write_text(path.read_text().replace('"abc"', '"abd"'))
+    path.write_text(path.read_text().replace('"abc"', '"abz"'))
     assert levels(look()[1])["file.key"] == "fail"
 
 
