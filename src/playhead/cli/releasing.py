@@ -49,7 +49,7 @@ def gate(
     from playhead.core.gate import judge
     from playhead.core.gate_json import gate_json
     from playhead.engine.releases import accept as keep
-    from playhead.engine.releases import earlier_looks, look_digest, note_look, read_criteria, read_run
+    from playhead.engine.releases import earlier_looks, history_of, look_digest, note_look, read_criteria, read_run
 
     _check_reports(report)
     wanted = read_criteria(criteria)
@@ -65,7 +65,8 @@ def gate(
         _note_access(context, candidate.suite, reason, candidate.run)
     digest = look_digest(candidate, baseline, injected, criteria=wanted)
     earlier = earlier_looks(log, baseline.run, candidate.run, digest)
-    verdict = judge(candidate, baseline, wanted, recovery=injected, release=release, earlier=earlier)
+    history = history_of(run, candidate, lambda: context.store)
+    verdict = judge(candidate, baseline, wanted, recovery=injected, release=release, earlier=earlier, history=history)
     if folder.is_dir():
         note_look(log, verdict, digest)
     text = gate_text(verdict)
@@ -77,7 +78,10 @@ def gate(
         from playhead.engine.report_files import write_reports
 
         paths = [Path(path) for path in report]
-        write_reports(paths, candidate, baseline=baseline, gate=verdict, recovery=injected, redact=_redaction(context))
+        write_reports(
+            paths, candidate, baseline=baseline, gate=verdict, recovery=injected, history=history,
+            redact=_redaction(context),
+        )  # fmt: skip
     return Result(data=_redaction(context)(gate_json(verdict)), text=text, exit_code=verdict.exit_code)
 
 
@@ -107,6 +111,7 @@ def gate_text(report: GateReport) -> list[Block]:
     text: list[Block] = [f"{report.verdict.replace('_', ' ')}: {report.candidate} against {report.baseline}"]
     text += [f"  {reason}" for reason in report.reasons]
     text += [f"  would settle it: {line}" for line in report.settle]
+    text += [f"  {part.name}: {part.reasons[-1]}" for part in report.parts if _has_history(part)]
     parts = [*report.parts, *report.held_back]
     if parts:
         text.append(Table(_COLUMNS, [part_row(part) for part in parts]))
@@ -124,6 +129,10 @@ def gate_text(report: GateReport) -> list[Block]:
         text.append(Table(("case", "intent", "before", "now", "why"), shown))
     text.append(Fields(_facts(report)))
     return text
+
+
+def _has_history(part: Part) -> bool:
+    return part.verdict == "pass" and part.name == "stability" and "of this configuration" in part.reasons[-1]
 
 
 def part_row(part: Part) -> dict[str, object]:

@@ -26,6 +26,7 @@ def report(
         to: Also write the report to this file (.html, .md, .xml or .json); may be given several times.
     """
     from playhead.core.reporting.data import report_json
+    from playhead.engine.releases import history_of
     from playhead.engine.report_files import FORMS, write_reports
 
     for path in to:
@@ -34,13 +35,15 @@ def report(
     found = _read(context, run)
     baseline = None if against is None else _read(context, against, found.suite)
     injected = None if recovery is None else _read(context, recovery)
+    history = history_of(run, found, lambda: context.store)
     redactor = context.project.redactor()
-    data: Any = redactor.redact(report_json(found, baseline=baseline, recovery_run=injected))[0]
+    data: Any = redactor.redact(report_json(found, baseline=baseline, recovery_run=injected, history=history))[0]
     if to:
         paths = [Path(path) for path in to]
         write_reports(
-            paths, found, baseline=baseline, recovery=injected, redact=lambda value: redactor.redact(value)[0]
-        )
+            paths, found, baseline=baseline, recovery=injected, history=history,
+            redact=lambda value: redactor.redact(value)[0],
+        )  # fmt: skip
     return Result(data=data, text=_report_text(data))
 
 
@@ -64,6 +67,8 @@ def _report_text(data: dict[str, Any]) -> list[Block]:
             {"case": c["id"], "class": c["class"], "runs": _runs(c), "why": ", ".join(c["reasons"])} for c in unstable
         ]
         text.append(Table(("case", "class", "runs", "why"), rows))
+    if data["history"]:
+        text += ["", data["history"]["line"]]
     if data["arguments"]["places"]:
         text.append(Table(("tool", "pointer", "error", "trials"), data["arguments"]["places"][:_SHOWN]))
     if data["recovery"]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from playhead.core.case_history import History
 from playhead.core.case_runs import counted, tally
 from playhead.core.gate_criteria import Criteria, Form
 from playhead.core.gate_parts import (
@@ -33,6 +34,7 @@ from playhead.core.stats import upper_bound
 def judge(
     candidate: RunSummary, baseline: RunSummary, criteria: Criteria | None = None, *,
     recovery: RunSummary | None = None, release: bool = False, earlier: Sequence[Look] = (),
+    history: History | None = None,
 ) -> GateReport:  # fmt: skip
     """The verdict on a candidate.
 
@@ -43,6 +45,7 @@ def judge(
         recovery: the run with injected failures; without one, those of the candidate itself.
         release: use held-back cases too.
         earlier: verdicts on this pair before this one.
+        history: of the candidate; it is told beside stability, and decides nothing.
     """
     criteria = criteria or Criteria()
     alpha = alpha_of(criteria, len(earlier) + 1)
@@ -50,7 +53,7 @@ def judge(
     injected = (recovery or candidate).recovery
     parts = _parts(pairing.pairs, injected, candidate, criteria, alpha)
     held = _held_back_parts(pairing.pairs, criteria, alpha) if release else ()
-    parts, held = adjusted(parts, held, alpha)
+    parts, held = adjusted(_with_history(parts, history), held, alpha)
     zero = _zero_items(criteria, pairing.pairs, injected, candidate, alpha)
     report = GateReport(
         verdict="inconclusive", reasons=(), settle=(), parts=parts, zero=zero, alpha=alpha, look=len(earlier) + 1,
@@ -113,6 +116,15 @@ def _parts(
         else:
             parts.append(rate_part(name, pairs, name, extra.margin, _other_form(criteria), alpha))
     return tuple(parts)
+
+
+def _with_history(parts: Sequence[Part], history: History | None) -> tuple[Part, ...]:
+    """Three runs show a case that passes nine times of ten as flaky in a quarter of releases; the pool shows more."""
+    if history is None:
+        return tuple(parts)
+    return tuple(
+        replace(part, reasons=(*part.reasons, history.line)) if part.name == "stability" else part for part in parts
+    )
 
 
 def _other_form(criteria: Criteria) -> Form:

@@ -16,6 +16,7 @@ from playhead.engine.clock import SYSTEM_CLOCK, Clock
 from playhead.errors import ConfigError, NotFoundError
 
 if TYPE_CHECKING:
+    from playhead.core.case_history import History
     from playhead.store.ports import Store
 
 LAST_RELEASE = "last-release"
@@ -37,7 +38,7 @@ def read_run(name: str, store: "Callable[[], Store]", *, releases: Path, suite: 
     if name == LAST_RELEASE:
         return _last_release(releases, suite)
     path = Path(name)
-    if path.suffix == ".json" or os.sep in name:
+    if _is_file(name):
         try:
             return from_text(path.read_bytes(), name=name)
         except OSError as error:
@@ -45,6 +46,19 @@ def read_run(name: str, store: "Callable[[], Store]", *, releases: Path, suite: 
                 f"cannot read {name}: {error.strerror}", hint="name a file, a run id, or last"
             ) from error
     return _stored(store(), name)
+
+
+def _is_file(name: str) -> bool:
+    return Path(name).suffix == ".json" or os.sep in name
+
+
+def history_of(name: str, run: RunSummary, store: "Callable[[], Store]") -> "History | None":
+    """The history of a run that `read_run` gave; None for one that stands in a file."""
+    if name == LAST_RELEASE or _is_file(name):
+        return None
+    from playhead.engine.suite_history import stored_history
+
+    return stored_history(store(), run.run)
 
 
 def _stored(store: "Store", name: str) -> RunSummary:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from playhead.core.case_history import History
 from playhead.core.gate import GateReport
 from playhead.core.reporting.data import report_json
 from playhead.core.run_summary import RunSummary
@@ -17,14 +18,15 @@ FORMS = (".html", ".md", ".xml", ".json")
 
 def write_reports(
     paths: Sequence[Path], run: RunSummary, *, baseline: RunSummary | None = None, gate: GateReport | None = None,
-    recovery: RunSummary | None = None, redact: Callable[[JSON], JSON] = lambda value: value,
+    recovery: RunSummary | None = None, history: History | None = None,
+    redact: Callable[[JSON], JSON] = lambda value: value,
 ) -> None:  # fmt: skip
     """Writes a report to each path, with everything secret taken out first.
 
     Raises:
         UsageError: a name that ends otherwise, or a place that cannot be written.
     """
-    report: Any = redact(report_json(run, baseline=baseline, gate=gate, recovery_run=recovery))
+    report: Any = redact(report_json(run, baseline=baseline, gate=gate, recovery_run=recovery, history=history))
     for path in paths:
         write_text(path, rendered(report, path.suffix))
 

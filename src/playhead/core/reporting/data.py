@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from playhead.core.case_history import History
 from playhead.core.case_runs import MEASURES, Measure, class_of, counted, results, tallies, tally
 from playhead.core.gate import GateReport
 from playhead.core.gate_json import gate_json, plain_json
@@ -18,7 +19,7 @@ _TOP: Final = 10
 
 def report_json(
     run: RunSummary, *, baseline: RunSummary | None = None, gate: GateReport | None = None,
-    recovery_run: RunSummary | None = None,
+    recovery_run: RunSummary | None = None, history: History | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Everything about a run, against a baseline where there is one.
 
@@ -38,6 +39,7 @@ def report_json(
         "arguments": _argument_errors(cases),
         "flaky": [_case(case) for case in named if class_of(*tally(case, "whole")) == "flaky"],
         "failing": [_case(case) for case in named if class_of(*tally(case, "whole")) == "fail"],
+        "history": None if history is None else {"line": history.line, **plain_json(history)},
         "cases": [_case(case) for case in named],
         "differences": _differences(named, baseline),
         "recovery": _recovery(failures),

@@ -40,6 +40,8 @@ def markdown(report: Mapping[str, Any]) -> str:
     if gate:
         lines += ["", *_measured(gate)]
     lines += ["", *_rates(report["dimensions"]), *_flaky(report["flaky"])]
+    if report["history"]:
+        lines += ["", f"History: {code(report['history']['line'])}"]
     if report["look_first"]:
         lines += ["", "### Where to look first", "", *(f"- {code(text)}" for text in report["look_first"][:_SHOWN])]
     return "\n".join(lines).rstrip() + "\n"

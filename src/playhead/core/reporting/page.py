@@ -43,6 +43,7 @@ def html(report: Mapping[str, Any]) -> str:
             stability_plot(unstable),
         ]
         body.append(_cases(unstable))
+    body += _history(report["history"])
     body += _recovery(report["recovery"]) + _arguments(report["arguments"]) + _quality(report)
     if report["look_first"]:
         body += ["<h2>Where to look first</h2>", listed(report["look_first"])]
@@ -167,6 +168,19 @@ def _cases(cases: Sequence[Mapping[str, Any]]) -> str:
         for c in cases
     ]
     return table(["case", "intent", "class", "runs", "why"], rows)
+
+
+def _history(found: Mapping[str, Any] | None) -> list[str]:
+    """What the pool of runs says of cases that are not simply good."""
+    if not found:
+        return []
+    rows = [
+        [c["id"], f"{c['passes']} of {c['runs']}", c["kind"], c["before"], c["first_seen"], c["flipped_since"]]
+        for c in found["cases"]
+        if c["kind"] != "pass" or c["before"] not in (None, "pass") or c["flipped_since"]
+    ]
+    names = ["case", "passed", "now", "before", "first seen", "flipped since"]
+    return ["<h2>History</h2>", f"<p>{text(found['line'])}</p>", *([table(names, rows)] if rows else [])]
 
 
 def _recovery(found: Mapping[str, Any] | None) -> list[str]:
