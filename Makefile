@@ -21,7 +21,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test conformance capabilities lint fix bench chaos lock clean
+.PHONY: help setup demo test conformance capabilities matrix lint fix bench chaos lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,13 +52,20 @@ conformance: $(STAMP) ## Run every adapter scenario and every tau-bench session,
 
 HARNESSES := plain.py:FunctionsHarness plain.py:WireHarness pydantic_ai.py:PydanticAIHarness langgraph.py:LangGraphHarness \
   openai_agents.py:OpenAIAgentsHarness claude.py:ClaudeHarness
+THIN_HARNESSES := mcp.py:MCPHarness google_genai.py:GenAIHarness
+NOX := $(BIN)/uv tool run --quiet nox
 MEASURED := src/playhead/engine/capabilities.json
 
 capabilities: $(STAMP) ## Measure what the adapters can do; write the file and the table in docs/adapters.md
 	@cp $(MEASURED) $(MEASURED).new
-	-$(BIN)/python -m playhead.testing.conformance $(HARNESSES:%=tests/contract/test_adapter_%) --save $(MEASURED).new
+	-$(BIN)/python -m playhead.testing.conformance $(HARNESSES:%=tests/contract/test_adapter_%) \
+	  $(THIN_HARNESSES:%=tests/thin/test_%) --save $(MEASURED).new
+	-$(NOX) -k measure -- $(MEASURED).new
 	@mv $(MEASURED).new $(MEASURED)
 	$(BIN)/python tests/docs/adapters_page.py
+
+matrix: $(STAMP) ## Run every adapter with its oldest and newest framework, each in an environment of its own (an hour)
+	$(NOX) -k "not measure"
 
 lint: $(STAMP) ## Check format, style, types, layers and spelling
 	@failed=; for step in $(LINT); do \
@@ -82,5 +89,5 @@ lock: $(STAMP) ## Choose the newest versions that fit pyproject.toml (no registr
 	  --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet --output-file $(LOCK)
 
 clean: ## Remove the environment and what tools left behind
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .nox build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

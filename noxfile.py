@@ -40,6 +40,14 @@ THIN: dict[str, dict[str, list[str]]] = {
 }
 """The thin adapters: their own tests, which the development environment skips where the framework is not there."""
 
+APART = {
+    "google-adk": "test_google_adk.py:ADKHarness",
+    "smolagents": "test_smolagents.py:SmolagentsHarness",
+    "crewai": "test_crewai.py:CrewAIHarness",
+    "litellm": "test_litellm.py:LiteLLMHarness",
+}
+"""The harnesses of those that the development environment does not hold: ``make capabilities`` measures the others."""
+
 TOOLS = ["httpx", "httpx2", "pytest>=9", "pytest-randomly", "pytest-xdist"]
 
 PYTEST = ["python", "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider"]
@@ -51,9 +59,21 @@ def trying(path: str, needs: list[str], page: str | None = None) -> Callable[[no
     def session(session: nox.Session) -> None:
         session.install("-e", ".", *TOOLS, *needs)
         # frameworks, old ones first of all, warn while they are imported
-        session.run(*PYTEST, "-W", "ignore", path, *session.posargs)
+        session.run(*PYTEST, "-W", "ignore", path, *session.posargs, env={"PLAYHEAD_CONFORMANCE": "all"})
         if page is not None:
             session.run(*PYTEST, "tests/docs/test_code_blocks.py", "-k", f"python_blocks and {page}")
+
+    return session
+
+
+def measuring(harness: str, needs: list[str]) -> Callable[[nox.Session], None]:
+    """A session that measures a thin adapter; ``-- FILE`` names where the result is kept, beside others."""
+
+    def session(session: nox.Session) -> None:
+        session.install("-e", ".", *TOOLS, *needs)
+        table = session.posargs[0] if session.posargs else "src/playhead/engine/capabilities.json"
+        command = ["python", "-W", "ignore", "-m", "playhead.testing.conformance", f"tests/thin/{harness}"]
+        session.run(*command, "--save", table, success_codes=[0, 1], env={"HOME": session.create_tmp()})
 
     return session
 
@@ -66,3 +86,6 @@ for adapter, versions in THIN.items():
     path = f"tests/thin/test_{adapter.replace('-', '_')}.py"
     nox.session(name=f"thin-{adapter}")(trying(path, versions["newest"], f"adapter-{adapter}.md"))
     nox.session(name=f"thin-oldest-{adapter}")(trying(path, versions["oldest"]))
+
+for adapter, harness in APART.items():
+    nox.session(name=f"measure-{adapter}")(measuring(harness, THIN[adapter]["newest"]))

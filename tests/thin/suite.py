@@ -1,28 +1,23 @@
-"""Runs the conformance suite on a thin adapter, scenario by scenario."""
+"""Runs the conformance suite on a thin adapter, against what was measured of it."""
 
-from typing import Any
+import os
+from collections.abc import Sequence
 
 import pytest
 
-from playhead.testing.conformance.adapter import Lab, NotApplicable, Scenario
+from playhead.engine.capabilities import measured
+from playhead.testing.conformance.adapter import AdapterHarness, Scenario, check, scenarios
+
+WHOLE = os.environ.get("PLAYHEAD_CONFORMANCE") == "all"
 
 
-def try_scenario(harness: Any, scenario: Scenario) -> None:
-    """A scenario the adapter cannot pass is named with its reason, and has to fail: else the reason is out of date."""
-    if never := getattr(harness, "never", {}).get(scenario.id):
-        pytest.skip(f"not applicable: {never}")
-    if luck := getattr(harness, "luck", {}).get(scenario.id):
-        pytest.skip(f"unsupported, though it may pass: {luck}")
-    lab = Lab(harness)
-    reason = harness.reasons.get(scenario.id)
-    try:
-        scenario.run(lab)
-    except NotApplicable as not_there:
-        pytest.skip(f"not applicable: {not_there}")
-    except Exception:
-        if reason is None:
-            raise
-        pytest.skip(f"unsupported: {reason}")
-    finally:
-        lab.bench.close()
-    assert reason is None, f"{scenario.id} passes now; it is listed as unsupported: {reason}"
+def try_scenario(harness: AdapterHarness, scenario: Scenario) -> None:
+    """A scenario that gives another result than the table says fails, a better one too."""
+    found = check(harness, scenario, measured().adapters[harness.name].found)
+    if found.verdict != "supported":
+        pytest.skip(f"{found.verdict}: {found.reason}")
+
+
+def sample(*chosen: str) -> Sequence[Scenario]:
+    """Those that say something of this adapter; every one with ``PLAYHEAD_CONFORMANCE=all``, as nox has it."""
+    return [scenario for scenario in scenarios() if WHOLE or scenario.id in chosen]

@@ -5,7 +5,7 @@ import asyncio
 import functools
 import inspect
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -37,6 +37,7 @@ from playhead.testing.conformance.adapter import (
     Scenario,
     Spec,
     scenarios,
+    started,
 )
 from playhead.testing.conformance.bench import Bench
 
@@ -51,6 +52,8 @@ class Script(BaseLlm):
     _spec: Spec = PrivateAttr()
     _asked: list[tuple[str, bytes]] = PrivateAttr(default_factory=list)
     _usage: Any = PrivateAttr(default=None)
+    _breaks: Any = PrivateAttr(default=None)
+    _told: Any = PrivateAttr(default=None)
 
     @classmethod
     def of(cls, spec: Spec, usage: Any = None) -> "Script":
@@ -62,6 +65,9 @@ class Script(BaseLlm):
         config = llm_request.config.model_dump(mode="json", exclude_none=True, exclude={"labels", "response_schema"})
         contents = [c.model_dump(mode="json", exclude_none=True) for c in llm_request.contents]
         self._asked.append((llm_request.model, json.dumps([contents, config]).encode()))
+        if self._told is not None:
+            self._told()
+            await asyncio.Event().wait()
         answer = self._answer(llm_request.contents)
         texts = [part.text for part in answer.parts if part.text]
         if stream and texts:
@@ -69,6 +75,8 @@ class Script(BaseLlm):
             for piece in (texts[0][:half], texts[0][half:]):
                 said = types.Content(role="model", parts=[types.Part(text=piece)])
                 yield LlmResponse(content=said, partial=True)
+        if self._breaks is not None:
+            raise self._breaks
         yield LlmResponse(content=answer, usage_metadata=self._usage, partial=False if stream else None)
 
     def _answer(self, contents: Sequence[Any]) -> types.Content:
@@ -93,6 +101,20 @@ def _asking(call: Any) -> types.Part:
     if isinstance(call.arguments, str):
         raise NotApplicable("the framework's models give arguments as objects")
     return types.Part(function_call=types.FunctionCall(id=call.id, name=call.tool, args=call.arguments or {}))
+
+
+class Follower(Script):
+    """A script whose results are those of its own tools, wherever in the contents they stand."""
+
+    def _answer(self, contents: Sequence[Any]) -> types.Content:
+        names = {tool.__name__ for tool in self._spec.tools}
+        parts = [part for content in contents for part in content.parts or ()]
+        mine = [
+            p.function_response.response for p in parts if p.function_response and p.function_response.name in names
+        ]
+        if len(mine) < len(self._spec.turns):
+            return types.Content(role="model", parts=[_asking(call) for call in self._spec.turns[len(mine)]])
+        return types.Content(role="model", parts=[types.Part(text=f"saw {mine}")])
 
 
 def tool_of(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -150,14 +172,21 @@ class Agent:
 
 class ADKHarness(AdapterHarness):
     name = "google_adk"
+    distribution = "google-adk"
     entries: Sequence[Entry] = ("sync", "async", "stream")
     other_model = "other"
     buckets = tuple(name for name in BUCKETS if name != "input_cache_write")
     many = 5
     rounds = 5
-    reasons = {  # noqa: RUF012
+    luck = {  # noqa: RUF012
+        "S19": "tools of MCP servers have not been tried",
+        "S20-deferred": "long-running tools have not been tried",
+        "S20-granted": "confirmations of tools have not been tried",
+        "S20-denied": "confirmations of tools have not been tried",
+        "S20-changed": "confirmations of tools have not been tried",
+    }
+    never = {  # noqa: RUF012
         "S8-schema": "the framework checks no arguments against a tool's schema: the tool itself fails",
-        "S14-unapplied": "the system text holds the framework's own sentences around an agent's instruction",
     }
 
     def build(self, spec: Spec) -> Agent:
@@ -177,6 +206,13 @@ class ADKHarness(AdapterHarness):
         for prompt in prompts:
             said = await agent.run(prompt)
         return said
+
+    def start(self) -> None:
+        playhead.install()
+
+    def stop(self) -> None:
+        super().stop()
+        playhead.uninstall()
 
     def activate(self) -> None:
         playhead.install()
@@ -199,6 +235,34 @@ class ADKHarness(AdapterHarness):
         script = Script.of(Spec(name=spec.name, says=lambda _: '{"n": 1}'))
         return Agent(script, output_schema=Answer)
 
+    def handoff(self, spec: Spec, to: Agent) -> Agent:
+        """The other agent sees what was said before it took over as told by others, so it goes by its own calls."""
+        inner = to.script._spec
+        turns = [[Call("transfer_to_agent", {"agent_name": inner.name})]]
+        script = Script.of(Spec(name=spec.name, turns=turns, model=spec.model))
+        other = LlmAgent(
+            name=inner.name, model=Follower.of(inner), tools=[tool_of(t) for t in inner.tools], description="does"
+        )
+        return Agent(script, sub_agents=[other])
+
+    def breaking_stream(self, spec: Spec, after: str, error: Exception) -> Agent:
+        script = Script.of(Spec(name=spec.name, says=lambda _: after))
+        script._breaks = error
+        return Agent(script)
+
+    def thinking(self, spec: Spec, asked: Callable[[], Any]) -> Agent:
+        script = Script.of(spec)
+        script._told = asked
+        return Agent(script)
+
+    async def stop_early(self, agent: Agent, prompt: str) -> None:
+        session = await agent.runner.session_service.create_session(app_name=agent.runner.app_name, user_id="u")
+        message = types.Content(role="user", parts=[types.Part(text=prompt)])
+        config = RunConfig(streaming_mode=StreamingMode.SSE)
+        events = agent.runner.run_async(user_id="u", session_id=session.id, new_message=message, run_config=config)
+        await anext(events)
+        await events.aclose()
+
     def with_usage(self, spec: Spec, usage: Mapping[str, int]) -> Agent:
         read = usage.get("input_cache_read", 0)
         reported = types.GenerateContentResponseUsageMetadata(
@@ -211,13 +275,13 @@ class ADKHarness(AdapterHarness):
 
 
 @pytest.fixture
-def harness() -> ADKHarness:
-    playhead.install()
-    return ADKHarness()
+def harness() -> Iterator[AdapterHarness]:
+    with started(ADKHarness()) as made:
+        yield made
 
 
 @pytest.mark.parametrize("scenario", scenarios(), ids=lambda s: s.id)
-def test_scenario(harness: ADKHarness, scenario: Scenario) -> None:
+def test_scenario(harness: AdapterHarness, scenario: Scenario) -> None:
     try_scenario(harness, scenario)
 
 

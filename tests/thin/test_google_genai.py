@@ -1,7 +1,9 @@
 """google-genai against a scripted server: functions that the client calls by itself, sync, async, chats and streams."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -9,14 +11,173 @@ import pytest
 genai = pytest.importorskip("google.genai", reason="framework not installed")
 
 from google.genai import _extra_utils, errors, types  # noqa: E402
+from suite import sample, try_scenario  # noqa: E402
 
 import playhead  # noqa: E402
 from playhead.adapters import google_genai as adapter  # noqa: E402
 from playhead.core.policy import HistoryModel, ReplayOverride  # noqa: E402
 from playhead.core.values import OutcomeKind, ReplayStatus  # noqa: E402
 from playhead.errors import RecordingError  # noqa: E402
+from playhead.testing.conformance.adapter import (  # noqa: E402
+    AdapterHarness,
+    Entry,
+    NotApplicable,
+    Retry,
+    Scenario,
+    Spec,
+    started,
+)
 from playhead.testing.conformance.bench import Bench  # noqa: E402
+from playhead.testing.conformance.served import Served, ServedHarness  # noqa: E402
 from playhead.testing.servers import Call, ModelServer, Reply  # noqa: E402
+
+
+class Signalled(BaseException):
+    """Gets a signal of a scenario out of the client, which has no such thing."""
+
+
+def function_of(body: Callable[..., Any], *, awaited: bool) -> Callable[..., Any]:
+    """A function that the client calls by itself: a coroutine function where the client is asynchronous."""
+
+    @functools.wraps(body)
+    async def coroutine(*args: Any, **kwargs: Any) -> Any:
+        try:
+            found = body(*args, **kwargs)
+            return await found if inspect.isawaitable(found) else found
+        except Retry as signal:
+            raise Signalled from signal
+
+    signature = inspect.signature(body)
+    named = [
+        p.replace(annotation=object if p.annotation is Any else p.annotation) for p in signature.parameters.values()
+    ]
+    coroutine.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined] - Any is refused
+    if awaited:
+        return coroutine
+
+    @functools.wraps(body)
+    def plain(*args: Any, **kwargs: Any) -> Any:
+        return asyncio.run(coroutine(*args, **kwargs))
+
+    plain.__signature__ = coroutine.__signature__  # type: ignore[attr-defined]
+    return plain
+
+
+class GenAIHarness(ServedHarness):
+    name = "google_genai"
+    distribution = "google-genai"
+    form = "gemini"
+    breaks_after = 0  # the one event is the whole answer
+    entries: Sequence[Entry] = ("sync", "async", "stream")
+    rounds = 5
+    never: Mapping[str, str] = {
+        "S8-unparsable": "the provider gives arguments as objects",
+        "S19": "a session of an MCP server is a tool of the client: its calls are the MCP adapter's",
+        "S8-unknown": "the client raises where a function is not there, and the run ends",
+    }
+
+    def start(self) -> None:
+        playhead.install()
+
+    def stop(self) -> None:
+        super().stop()
+        playhead.uninstall()
+
+    def make(self, spec: Spec, url: str, served: Served) -> str:
+        return url
+
+    def config(self, agent: Served, *, awaited: bool) -> Any:
+        tools: list[Any] = [function_of(tool, awaited=awaited) for tool in agent.spec.tools]
+        settings = dict(agent.spec.settings)
+        return types.GenerateContentConfig(tools=tools, system_instruction=agent.spec.system, **settings)
+
+    def client(self, agent: Served) -> Any:
+        return genai.Client(api_key="none", http_options=types.HttpOptions(base_url=agent.agent))
+
+    def run_sync(self, agent: Served, prompt: str) -> str:
+        client, config = self.client(agent), self.config(agent, awaited=False)
+        with _signals():
+            chat = client.chats.create(model=agent.spec.model, config=config)
+            return chat.send_message(prompt).text or ""
+
+    async def run(self, agent: Served, prompt: str, *, entry: Entry = "async", history: Any = None) -> str:
+        client, config = self.client(agent), self.config(agent, awaited=True)
+        try:
+            with _signals():
+                models = client.aio.models
+                if entry == "stream":
+                    pieces = await models.generate_content_stream(
+                        model=agent.spec.model, contents=prompt, config=config
+                    )
+                    return "".join([piece.text or "" async for piece in pieces])
+                said = await models.generate_content(model=agent.spec.model, contents=prompt, config=config)
+                return said.text or ""
+        finally:
+            await client.aio.aclose()
+
+    async def stop_early(self, agent: Served, prompt: str) -> None:
+        client = self.client(agent)
+        pieces = await client.aio.models.generate_content_stream(model=agent.spec.model, contents=prompt)
+        await anext(pieces)
+        await pieces.aclose()
+        await client.aio.aclose()
+
+    async def conversation(self, agent: Served, prompts: Any) -> str:
+        raise NotApplicable("a client has no runs: one function is one run")
+
+    def agent_tool(self, name: str, child: Served) -> Callable[..., Any]:
+        @playhead.agent(child.spec.name)
+        async def ask_child(q: str) -> str:
+            return await self.run(child, q)
+
+        async def ask(q: str) -> str:
+            return await ask_child(q)
+
+        ask.__name__ = ask.__qualname__ = name
+        return ask
+
+    def activate(self) -> None:
+        adapter.install()
+
+    def deactivate(self) -> None:
+        adapter.uninstall()
+
+    def with_usage(self, spec: Spec, usage: Mapping[str, int]) -> Served:
+        made = self.build(spec)
+        read = usage.get("input_cache_read", 0)
+        made.usage = {
+            "promptTokenCount": usage["input_uncached"] + read,
+            "cachedContentTokenCount": read,
+            "candidatesTokenCount": usage["output_visible"],
+            "thoughtsTokenCount": usage["output_reasoning"],
+        }
+        return made
+
+
+class _signals:  # noqa: N801 - a block
+    """Tells a scenario that the client has no signals of tools."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: Any, at: Any) -> None:
+        if isinstance(error, Signalled):
+            raise NotApplicable("the client has no signal by which a function asks for another try") from error
+
+
+@pytest.fixture
+def harness() -> Iterator[AdapterHarness]:
+    with started(GenAIHarness()) as made:
+        yield made
+
+
+CHOSEN = ("S1", "S2", "S6", "S7", "S8-schema", "S9", "S12-inject", "S14-model", "S15", "S16-early", "S17-inside", "R14")
+
+
+@pytest.mark.parametrize("scenario", sample(*CHOSEN), ids=lambda s: s.id)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_scenario(harness: AdapterHarness, scenario: Scenario) -> None:
+    try_scenario(harness, scenario)
+
 
 CITIES = ("Oslo", "Oslo", "Nowhere")
 INPUTS = {"prompt": "Where does it rain?"}

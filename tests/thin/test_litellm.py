@@ -1,11 +1,12 @@
 """LiteLLM: a loop over its completions against a scripted server, and the providers that the wire does not know."""
 
 import asyncio
+import copy
 import inspect
 import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -20,7 +21,17 @@ from playhead.adapters import litellm as adapter  # noqa: E402
 from playhead.core.policy import HistoryModel  # noqa: E402
 from playhead.core.values import ReplayStatus  # noqa: E402
 from playhead.errors import RecordingError  # noqa: E402
-from playhead.testing.conformance.adapter import Entry, NotApplicable, Refused, Retry, Scenario, Spec, scenarios  # noqa: E402
+from playhead.testing.conformance.adapter import (  # noqa: E402
+    AdapterHarness,
+    Entry,
+    NotApplicable,
+    Refused,
+    Retry,
+    Scenario,
+    Spec,
+    scenarios,
+    started,
+)
 from playhead.testing.conformance.bench import Bench  # noqa: E402
 from playhead.testing.conformance.served import Served, ServedHarness  # noqa: E402
 from playhead.testing.servers import ModelServer, Reply  # noqa: E402
@@ -115,8 +126,9 @@ def _schema(tool: Any) -> dict[str, Any]:
 
 class LiteLLMHarness(ServedHarness):
     name = "litellm"
+    distribution = "litellm"
     entries = ("sync", "async", "stream")
-    reasons = {"S8-schema": "a loop of one's own checks no arguments against a schema"}  # noqa: RUF012
+    never = {"S8-schema": "a loop of one's own checks no arguments against a schema"}  # noqa: RUF012
 
     def make(self, spec: Spec, url: str, served: Served) -> Loop:
         return Loop(spec, url)
@@ -127,26 +139,48 @@ class LiteLLMHarness(ServedHarness):
     async def run(self, agent: Served, prompt: str, *, entry: Entry = "async", history: Any = None) -> str:
         return await agent.agent.awaited(prompt, stream=entry == "stream", history=history)
 
+    async def stop_early(self, agent: Served, prompt: str) -> None:
+        messages = agent.agent.started(prompt)
+        pieces = await litellm.acompletion(messages=messages, stream=True, **agent.agent.options)
+        await anext(pieces)
+        await pieces.aclose()
+
     async def conversation(self, agent: Served, prompts: Any) -> str:
         raise NotApplicable("a loop of one's own has no runs: one function is one run")
 
+    def agent_tool(self, name: str, child: Served) -> Callable[..., Any]:
+        @playhead.agent(child.spec.name)
+        async def ask_child(q: str) -> str:
+            return await copy.copy(child.agent).awaited(q)  # each run has messages of its own
+
+        async def ask(q: str) -> str:
+            return await ask_child(q)
+
+        ask.__name__ = ask.__qualname__ = name
+        return ask
+
     def deactivate(self) -> None:
         raise NotApplicable("tools are recorded by their decorator")
+
+    def start(self) -> None:
+        playhead.install()
+
+    def stop(self) -> None:
+        super().stop()
+        playhead.uninstall()
 
     def activate(self) -> None:
         playhead.install()
 
 
 @pytest.fixture
-def harness() -> Iterator[LiteLLMHarness]:
-    playhead.install()
-    made = LiteLLMHarness()
-    yield made
-    made.close()
+def harness() -> Iterator[AdapterHarness]:
+    with started(LiteLLMHarness()) as made:
+        yield made
 
 
 @pytest.mark.parametrize("scenario", scenarios(), ids=lambda s: s.id)
-def test_scenario(harness: LiteLLMHarness, scenario: Scenario) -> None:
+def test_scenario(harness: AdapterHarness, scenario: Scenario) -> None:
     try_scenario(harness, scenario)
 
 

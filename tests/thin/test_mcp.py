@@ -1,9 +1,13 @@
 """MCP client sessions against a server that talks over stdio and writes down what reaches it."""
 
 import asyncio
+import contextvars
+import inspect
+import json
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+import typing
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +15,24 @@ import pytest
 
 mcp = pytest.importorskip("mcp", reason="framework not installed")
 
-from mcp import ClientSession, StdioServerParameters  # noqa: E402
+import anyio  # noqa: E402
+from mcp import ClientSession, StdioServerParameters, types  # noqa: E402
 from mcp.client.stdio import stdio_client  # noqa: E402
+from mcp.shared.message import SessionMessage  # noqa: E402
+from suite import sample, try_scenario  # noqa: E402
 
 from playhead.adapters import mcp as adapter  # noqa: E402
 from playhead.core.values import NodeKind, OutcomeKind, ReplayStatus  # noqa: E402
 from playhead.errors import RecordingError  # noqa: E402
+from playhead.testing.conformance.adapter import (  # noqa: E402
+    AdapterHarness,
+    Entry,
+    NotApplicable,
+    Refused,
+    Scenario,
+    Spec,
+    started,
+)
 from playhead.testing.conformance.bench import Bench  # noqa: E402
 
 _SERVER = """
@@ -221,3 +237,167 @@ def test_installing_twice_wraps_once_and_is_undone() -> None:
     assert once.__wrapped__ is before["call_tool"]  # type: ignore[attr-defined]
     adapter.uninstall()
     assert {name: vars(ClientSession)[name] for name in before} == before
+
+
+# --- the scenarios that every adapter runs --------------------------------------------------------------------------
+
+
+class Program:
+    """A program that calls the tools of a server turn by turn, and shows what it saw."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.tools = {tool.__name__: tool for tool in spec.tools}
+        self.asked: list[bytes] = []
+
+    async def run(self, prompt: str) -> str:
+        results: list[str] = []
+        async with Memory(self.tools) as session:
+            await session.initialize()
+            await session.list_tools()
+            for turn in self.spec.turns:
+                self.asked.append(json.dumps([prompt, results]).encode())
+                found = await asyncio.gather(*(session.call_tool(c.tool, c.arguments or {}) for c in turn))
+                results += [dumped(result)["content"][0]["text"] for result in found]
+            self.asked.append(json.dumps([prompt, results]).encode())
+        return self.spec.says(results) if self.spec.says else f"saw {results}"
+
+
+class Memory:
+    """A client session with a server in memory, which knows nothing of the program: it has a context of its own."""
+
+    def __init__(self, tools: dict[str, Callable[..., Any]]) -> None:
+        self.tools = tools
+
+    async def __aenter__(self) -> ClientSession:
+        self.to_client, reading = anyio.create_memory_object_stream[Any](100)
+        writing, self.from_client = anyio.create_memory_object_stream[Any](100)
+        context = contextvars.Context()
+        self.serving = asyncio.get_running_loop().create_task(self.serve(), context=context)
+        self.streams = [self.to_client, self.from_client, reading, writing]
+        self.session = ClientSession(reading, writing)
+        return await self.session.__aenter__()
+
+    async def __aexit__(self, *about: Any) -> None:
+        await self.session.__aexit__(*about)
+        self.serving.cancel()
+        await asyncio.wait([self.serving])
+        for stream in self.streams:
+            stream.close()
+
+    async def serve(self) -> None:
+        async with asyncio.TaskGroup() as calls:
+            async for given in self.from_client:
+                message = given.message.model_dump(mode="json", by_alias=True, exclude_none=True)
+                if "id" in message:
+                    calls.create_task(self.answer(message))
+
+    async def answer(self, message: dict[str, Any]) -> None:
+        result = await self.result(message["method"], message.get("params") or {})
+        reply = types.JSONRPCResponse(jsonrpc="2.0", id=message["id"], result=result)
+        made: Any = reply if OPEN else types.JSONRPCMessage(reply)  # type: ignore[operator]
+        await self.to_client.send(SessionMessage(made))
+
+    async def result(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        if method == "initialize":
+            about = {"name": "shop", "version": "1"}
+            return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": about}
+        if method == "tools/list":
+            return {"tools": [{"name": name, "inputSchema": _schema(tool)} for name, tool in self.tools.items()]}
+        return await self.called(params["name"], params.get("arguments") or {}) if method == "tools/call" else {}
+
+    async def called(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        try:
+            if name not in self.tools:
+                raise Refused(f"there is no tool {name}")
+            wrong = [
+                n for n, kind in typing.get_type_hints(self.tools[name]).items() if _is_wrong(kind, arguments.get(n))
+            ]
+            if wrong:
+                raise Refused(f"{wrong[0]} must be a number")
+            found = self.tools[name](**arguments)
+            value = await found if inspect.isawaitable(found) else found
+        except Exception as error:  # as servers do
+            return {"content": [{"type": "text", "text": str(error)}], "isError": True}
+        return {"content": [{"type": "text", "text": _text(value)}]}
+
+
+OPEN = not hasattr(types.JSONRPCMessage, "model_validate")
+"""Whether messages are a union of classes, not one around them."""
+
+
+def _is_wrong(kind: Any, value: Any) -> bool:
+    return kind is int and value is not None and not isinstance(value, int)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _schema(tool: Callable[..., Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {name: {} for name in inspect.signature(tool).parameters}}
+
+
+_NO_MODEL = "a program without a model gives arguments as objects, and signals nothing"
+_ELSEWHERE = "what a tool does is done by a server, elsewhere"
+
+
+class MCPHarness(AdapterHarness):
+    name = "mcp"
+    distribution = "mcp"
+    has_models = False
+    rounds = 5
+    never: Mapping[str, str] = {
+        "S7": "a server tells of a tool's exception in an error result: no exception arrives",
+        "S8-retry": _NO_MODEL,
+        "S8-unparsable": _NO_MODEL,
+        "S19": "every call of this adapter is one of an MCP server",
+        "S25": _ELSEWHERE,
+    }
+
+    def start(self) -> None:
+        adapter.install()
+
+    def stop(self) -> None:
+        adapter.uninstall()
+
+    def activate(self) -> None:
+        adapter.install()
+
+    def deactivate(self) -> None:
+        adapter.uninstall()
+
+    def build(self, spec: Spec) -> Program:
+        return Program(spec)
+
+    async def run(self, agent: Program, prompt: str, *, entry: Entry = "async", history: Any = None) -> str:
+        return await agent.run(prompt)
+
+    def run_sync(self, agent: Program, prompt: str) -> str:
+        return asyncio.run(agent.run(prompt))
+
+    def requests(self, agent: Program) -> list[bytes]:
+        return agent.asked
+
+    def shown(self, value: Any) -> str:
+        return _text(value)
+
+    def agent_tool(self, name: str, child: Any) -> Callable[..., Any]:
+        raise NotApplicable(_ELSEWHERE)
+
+    def history(self, agent: Any) -> Any:
+        raise NotApplicable("sessions of a server have no messages that a next run could start from")
+
+
+@pytest.fixture
+def harness() -> Iterator[AdapterHarness]:
+    with started(MCPHarness()) as made:
+        yield made
+
+
+CHOSEN = ("S2", "S3", "S5", "S6", "S8-schema", "S9", "S10", "S12-inject", "S21", "S22", "S26-from", "R14", "R37")
+
+
+@pytest.mark.parametrize("scenario", sample(*CHOSEN), ids=lambda s: s.id)
+def test_scenario(harness: AdapterHarness, scenario: Scenario) -> None:
+    try_scenario(harness, scenario)

@@ -105,11 +105,15 @@ def _of_config(at: str, config: ToolConfig) -> list[Need]:
 
 def _of_nodes(nodes: Sequence[Node]) -> list[Need]:
     found: list[Need] = []
-    kinds = {node.id: node.kind for node in nodes}
-    together: set[tuple[str | None, str]] = set()
+    known = {node.id: node for node in nodes}
+    together: dict[tuple[str | None, str], int] = {}  # when the last of them ended
+    inside: dict[str, str] = {}  # by model call, the first of its tools that has an agent inside
     for node in nodes:
-        if node.kind is NodeKind.AGENT_CALL and kinds.get(node.parent_id or "") is NodeKind.TOOL_CALL:
+        outer = known.get(node.parent_id or "")
+        if node.kind is NodeKind.AGENT_CALL and outer is not None and outer.call is not None:
             found.append(("an agent inside a tool", "S17-covered"))
+            if outer.call.model_call and inside.setdefault(outer.call.model_call, outer.id) != outer.id:
+                found.append(("agents inside tools, side by side", "S17-parallel"))
         if node.call is None:
             continue
         if node.attributes.get("bare_tool") is not None:
@@ -119,7 +123,8 @@ def _of_nodes(nodes: Sequence[Node]) -> list[Need]:
         if node.call.attempt > 1 and node.outcome is not None:
             found.append(("a call that was tried again", "S13-retry"))
         same = (node.call.model_call, node.call.key or node.id)
-        if same in together:
+        # calls that no response announced come one after the other in plain code, which is clear enough
+        if same in together and (node.call.model_call is not None or node.started_at < together[same]):
             found.append(("equal calls of one response", "S3"))
-        together.add(same)
+        together[same] = max(together.get(same, 0), node.ended_at or 0)
     return list(dict.fromkeys(found))

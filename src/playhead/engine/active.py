@@ -87,6 +87,12 @@ class ActiveSession(Track):
         self.adoptable = False  # opened by a replay: the agent's own boundary becomes this session
         self._conversations: dict[Step | None, Conversations] = {}
 
+    def met(self, adapter: str) -> None:
+        """Remembers an adapter that sees something of this session: what it cannot do refuses replays of it."""
+        known: Any = self.metadata.setdefault("adapters", [])
+        if adapter not in known:
+            known.append(adapter)
+
     # steps
 
     def tool_call(

@@ -6,10 +6,9 @@ outcome reads there (`Shape`); recording, refusing and serving are here.
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from importlib import metadata
-from typing import Any, cast
+from typing import Any
 
 from playhead.core.values import JSON, NodeKind, Outcome, OutcomeKind
 from playhead.engine.binding import FunctionBinder
@@ -68,11 +67,12 @@ PLAIN = Shape()
 
 
 def opened(
-    tool: str, arguments: Any, *, call_id: str | None = None, note: dict[str, JSON] | None = None
+    tool: str, arguments: Any, *, by: str, call_id: str | None = None, note: dict[str, JSON] | None = None
 ) -> ToolStep | None:
     """The step of a call, None when it is not ours to record. Mistakes of ours stop a replay and nothing else.
 
     Args:
+        by: the adapter that sees it, which the session remembers: what it cannot do refuses replays.
         arguments: as emitted or as seen, text or plain data; a function that gives a snapshot where that is costly.
 
     Raises:
@@ -84,6 +84,7 @@ def opened(
         return None
     step: Any = None
     with guarded(active, f"opening tool call {tool!r}"):
+        active.met(by)
         snapshot: Any = arguments() if callable(arguments) else freeze_emitted(arguments)
         step = active.open_tool(tool, snapshot, call_id=call_id)
         if note and isinstance(step, ToolStep):
@@ -174,65 +175,12 @@ def not_a_call(tool: str) -> None:
             slot.settled = True
 
 
-def require(package: str, page: str, hooks: Mapping[str, Any]) -> None:
-    """Refuses to wrap a framework that lacks a hook. ``hooks``: the name of each, and whether it was found.
-
-    Raises:
-        RecordingError: a hook is not there, so nothing would be recorded.
-    """
-    missing = [name for name, found in hooks.items() if not found]
-    if missing:
-        raise RecordingError(
-            f"{package} {_version(package)} has no {', '.join(missing)}: its calls would not be recorded",
-            hint=f"use a version that docs/{page} names, or a newer playhead",
-        )
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "(unknown version)"
-
-
-def _attributes(owner: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", vars(owner))
-
-
-class Patches:
-    """Methods replaced on classes and modules, put back in the order in which they were."""
-
-    def __init__(self) -> None:
-        self._made: list[tuple[Any, str, Any, Any]] = []
-        self.active = True
-
-    def __bool__(self) -> bool:
-        return bool(self._made)
-
-    def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-        """Puts ``make(original)`` in the place of a method."""
-        held = _attributes(owner)
-        original = held[name]
-        made = make(original)
-        setattr(owner, name, made)
-        self._made.append((owner, name, original, made))
-
-    def undo(self) -> None:
-        """Where somebody else wrapped on top, our wrapper stays in the middle; it looks at ``active``."""
-        self.active = False
-        for owner, name, original, made in reversed(self._made):
-            held = _attributes(owner)
-            if held.get(name) is made:
-                setattr(owner, name, original)
-        self._made.clear()
-
-
-def gated(function: Callable[..., Any], name: str, shape: Shape = PLAIN) -> Callable[..., Any]:
+def gated(function: Callable[..., Any], name: str, shape: Shape = PLAIN, *, by: str) -> Callable[..., Any]:
     """A function of the user that a framework calls by itself, behind the seam; plain or a coroutine function."""
     binder = FunctionBinder(function)
 
     def step_of(args: Any, kwargs: Any) -> ToolStep | None:
-        return opened(name, lambda: freeze_bound(binder, args, kwargs))
+        return opened(name, lambda: freeze_bound(binder, args, kwargs), by=by)
 
     if inspect.iscoroutinefunction(function):
 

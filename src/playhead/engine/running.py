@@ -42,8 +42,10 @@ def streamed(scope: SessionScope, items: Generator[Any], output: Callable[[Any],
                 leave(token)
             yield last
     except BaseException as error:
-        items.close()
-        scope.close(error)
+        try:
+            items.close()
+        finally:
+            scope.close(error)
         raise
     scope.output = output(last)
     scope.close()
@@ -52,8 +54,9 @@ def streamed(scope: SessionScope, items: Generator[Any], output: Callable[[Any],
 class NamedObject:
     """The version of an agent object: which module holds it under which name is looked up when it is captured."""
 
-    def __init__(self, agent: Any) -> None:
+    def __init__(self, agent: Any, adapter: str | None) -> None:
         self._agent = ref(agent)
+        self._adapter = adapter
 
     def capture(self, agent: str) -> AgentVersion:
         held = self._agent()
@@ -61,28 +64,28 @@ class NamedObject:
             for name, found in list(getattr(module, "__dict__", {}).items()):
                 if found is held and held is not None and not name.startswith("__"):
                     file = getattr(module, "__file__", None)
-                    return CodeVersion(entry_point(module, name), Path(file) if file else None).capture(agent)
-        return CodeVersion(None, None).capture(agent)
+                    place = entry_point(module, name), Path(file) if file else None
+                    return CodeVersion(*place, adapter=self._adapter).capture(agent)
+        return CodeVersion(None, None, adapter=self._adapter).capture(agent)
 
 
 _versions: dict[int, NamedObject] = {}
 
 
-def version_of(agent: Any) -> NamedObject:
+def version_of(agent: Any, adapter: str | None = None) -> NamedObject:
     """What captures the version of an agent, the same object each time. Agents need no hash: they go by identity."""
     known = _versions.get(id(agent))
     if known is None:
-        known = _versions[id(agent)] = NamedObject(agent)
+        known = _versions[id(agent)] = NamedObject(agent, adapter)
         finalize(agent, _versions.pop, id(agent), None).atexit = False
     return known
 
 
 def scope_of(
-    agent: Any, name: str, inputs: Any, *, history: Sequence[Any] = (), not_replayable: Sequence[str] = ()
-) -> SessionScope:  # fmt: skip
-    """The scope of a run of an agent object."""
-    scope = SessionScope(
-        name, inputs=inputs, version=version_of(agent), history=history, not_replayable=not_replayable
-    )  # fmt: skip
+    agent: Any, name: str, inputs: Any, *, by: str, history: Sequence[Any] = (), not_replayable: Sequence[str] = ()
+) -> SessionScope:
+    """The scope of a run of an agent object. ``by`` is the adapter that sees it."""
+    version = version_of(agent, by)
+    scope = SessionScope(name, inputs=inputs, version=version, history=history, not_replayable=not_replayable)
     scope.asks_models = True
     return scope

@@ -158,10 +158,13 @@ class _Handler(BaseHTTPRequestHandler):
         self._headers("application/json", reply)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
-        if reply is not None and reply.cut_after is not None:
-            self._cut(body[: reply.cut_after])
-        else:
-            self.wfile.write(body)
+        try:
+            if reply is not None and reply.cut_after is not None:
+                self._cut(body[: reply.cut_after])
+            else:
+                self.wfile.write(body)
+        except OSError:  # the client left meanwhile, which is what some tests do
+            self.close_connection = True
 
     def _headers(self, content_type: str, reply: Reply | None) -> None:
         self.send_header("content-type", content_type)

@@ -1,10 +1,12 @@
 """What a replay needs of its adapter, and what is said where that was measured and not passed."""
 
+from dataclasses import replace
+
 import pytest
 
 from playhead.core.capabilities import needs, summary, unmet
 from playhead.core.policy import HistoryModel, LiveModel, ReplayOverride, ToolPolicy
-from playhead.core.values import Outcome, OutcomeKind
+from playhead.core.values import NodeKind, Outcome, OutcomeKind
 from playhead.testing.sessions import a_tool_call
 
 PASSTHROUGH = {"default": {"type": "passthrough"}}
@@ -43,6 +45,19 @@ def test_what_the_recording_holds_is_needed_where_it_may_be_served():
     mcp = a_tool_call(2, "price", {}, attributes={"bare_tool": "price"})
     assert needed({}, nodes=[paused, mcp]) == {"S2", "S9", "S19", "S20-granted"}
     assert needed(PASSTHROUGH, nodes=[paused, mcp]) == {"S11"}
+
+
+def test_agents_inside_two_tools_of_one_response_and_equal_calls_at_once_are_scenarios():
+    def asking(number, seq, model_call):
+        outer = a_tool_call(seq, "ask", {"n": number}, call={"model_call": model_call})
+        return [outer, replace(outer, id=f"inside-{seq}", kind=NodeKind.AGENT_CALL, parent_id=outer.id, call=None)]
+
+    assert needed({}, nodes=[*asking(1, 1, "m"), *asking(2, 2, "m")]) == {"S2", "S9", "S17-covered", "S17-parallel"}
+    assert needed({}, nodes=[*asking(1, 1, "m"), *asking(2, 2, "n")]) == {"S2", "S9", "S17-covered"}
+    first, second = (a_tool_call(seq, "poll", {}) for seq in (1, 2))
+    first, second = replace(first, started_at=10, ended_at=20), replace(second, started_at=20, ended_at=30)
+    assert needed({}, nodes=[first, second]) == {"S2", "S9"}
+    assert needed({}, nodes=[first, replace(second, started_at=19)]) == {"S2", "S9", "S3"}
 
 
 FOUND = {

@@ -5,13 +5,16 @@ What is wrapped is the public `query`; a name that was imported from the package
 
 import functools
 import threading
+from dataclasses import fields
 from typing import Any
 
 import claude_agent_sdk
+from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 
 from playhead.adapters.claude_agent_sdk.identity import DEFAULT
 from playhead.adapters.claude_agent_sdk.runner import PlayheadClaudeRunner
 from playhead.engine import seam
+from playhead.engine.patching import require
 from playhead.engine.zero_code import sessions_wanted
 from playhead.errors import RecordingError
 
@@ -19,9 +22,14 @@ _lock = threading.Lock()
 
 
 def install() -> None:
-    """Wraps `claude_agent_sdk.query`. Calling it again changes nothing."""
+    """Wraps `claude_agent_sdk.query`. Calling it again changes nothing.
+
+    Raises:
+        RecordingError: this version of the framework lacks what recording takes.
+    """
     with _lock:
         if not is_installed():
+            _check()
             claude_agent_sdk.query = _wrapped(claude_agent_sdk.query)
 
 
@@ -33,7 +41,15 @@ def uninstall() -> None:
 
 
 def is_installed() -> bool:
-    return getattr(claude_agent_sdk.query, "__playhead__", False) is True
+    return getattr(getattr(claude_agent_sdk, "query", None), "__playhead__", False) is True
+
+
+def _check() -> None:
+    options = {field.name for field in fields(ClaudeAgentOptions)}
+    found = {f"ClaudeAgentOptions.{name}": name in options for name in ("hooks", "env", "mcp_servers")}
+    found |= {"HookMatcher.hooks": "hooks" in {field.name for field in fields(HookMatcher)}}
+    found |= {"query": callable(getattr(claude_agent_sdk, "query", None))}
+    require("claude-agent-sdk", "adapter-claude-agent-sdk.md", found)
 
 
 def _refuse_stream() -> None:

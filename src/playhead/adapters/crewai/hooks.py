@@ -73,7 +73,7 @@ class Calls:
         Raises:
             ReplayStop: the replay ends here.
         """
-        step = opened(str(context.tool_name), dict(context.tool_input or {}))
+        step = opened(str(context.tool_name), dict(context.tool_input or {}), by=CODEC)
         if step is None:
             return None
         answer = step.decide()

@@ -2,7 +2,6 @@
 """`install()`: the plugin in every runner, and a session, turn or agent call around each of its runs."""
 
 import functools
-import threading
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -10,45 +9,26 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import Runner
 
 from playhead.adapters.google_adk.plugin import NAME, PlayheadPlugin
+from playhead.adapters.google_adk.requests import CODEC
 from playhead.adapters.google_adk.starting import text_of
-from playhead.engine.calling import Patches, require
 from playhead.engine.frames import leave
+from playhead.engine.patching import Activation, Patches
 from playhead.engine.running import scope_of, wanted
 
-_HOOKS = (
+_CALLBACKS = (
     "before_tool_callback", "after_tool_callback", "on_tool_error_callback", "before_model_callback",
     "after_model_callback", "on_model_error_callback",
 )  # fmt: skip
-_lock = threading.Lock()
-_state: dict[str, Patches] = {}
 
 
-def install() -> None:
-    """Sees every runner while a session is open; whether a run outside one opens its own is for `engine.zero_code` to
-    say. Calling it again changes nothing.
-
-    Raises:
-        RecordingError: this version of the framework has not the hooks that it takes.
-    """
-    with _lock:
-        if "patches" in _state:
-            return
-        found = {f"BasePlugin.{name}": hasattr(BasePlugin, name) for name in _HOOKS}
-        require("google-adk", "adapter-google-adk.md", {"Runner.run_async": "run_async" in vars(Runner), **found})
-        patches = _state["patches"] = Patches()
-        patches.replace(Runner, "run_async", functools.partial(_run, patches))
+def _hooks() -> dict[str, bool]:
+    found = {f"BasePlugin.{name}": hasattr(BasePlugin, name) for name in _CALLBACKS}
+    return {"Runner.run_async": "run_async" in vars(Runner), **found}
 
 
-def uninstall() -> None:
-    """Undoes `install`. The plugin stays in runners that have run, and does nothing outside a session."""
-    with _lock:
-        patches = _state.pop("patches", None)
-        if patches is not None:
-            patches.undo()
-
-
-def is_installed() -> bool:
-    return "patches" in _state
+def _wrap(patches: Patches) -> None:
+    """The plugin stays in runners that have run, and does nothing outside a session."""
+    patches.wrap(Runner, "run_async", functools.partial(_run, patches))
 
 
 def _run(patches: Patches, original: Any) -> Any:
@@ -61,7 +41,7 @@ def _run(patches: Patches, original: Any) -> Any:
             return
         _plug_in(self)
         talk = f"{self.app_name}/{given.get('user_id')}/{given.get('session_id')}"  # a run goes on from its last one
-        scope = scope_of(self, self.app_name, _inputs(given), history=[talk])
+        scope = scope_of(self, self.app_name, _inputs(given), by=CODEC, history=[talk])
         scope.messages = [talk]
         said: list[str] = []
         scope.open()
@@ -78,8 +58,10 @@ def _run(patches: Patches, original: Any) -> Any:
                     said.append(text_of(event))
                 yield event
         except BaseException as error:
-            await events.aclose()
-            scope.close(error)
+            try:
+                await events.aclose()
+            finally:
+                scope.close(error)
             raise
         scope.output = "".join(said)
         scope.close()
@@ -102,3 +84,7 @@ def _inputs(given: dict[str, Any]) -> dict[str, Any]:
     if message is not None and not plain:
         told = message.model_dump(mode="json", exclude_none=True)
     return {"prompt": told, "user_id": given.get("user_id")}
+
+
+_activation = Activation("google-adk", "adapter-google-adk.md", hooks=_hooks, wrap=_wrap)
+install, uninstall, is_installed = _activation.install, _activation.uninstall, _activation.is_installed

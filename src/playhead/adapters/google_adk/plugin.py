@@ -139,7 +139,7 @@ class PlayheadPlugin(BasePlugin):
     async def before_tool_callback(self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
         if tool.name in _NOT_CALLS or type(tool) is BaseTool:  # the framework's stand-in for an unknown tool
             return None
-        step = opened(tool.name, tool_args, call_id=tool_context.function_call_id)
+        step = opened(tool.name, tool_args, by=CODEC, call_id=tool_context.function_call_id)
         if step is None:
             return None
         answer = await step.decide_async()

@@ -6,7 +6,6 @@ take the function for a call, and ``BaseApiClient._use_aiohttp``, which chooses 
 """
 
 import functools
-import threading
 from typing import Any
 
 from google.genai import _api_client, _extra_utils, chats, models
@@ -15,10 +14,8 @@ from playhead.core.canonical import to_stored
 from playhead.core.values import Outcome, OutcomeKind
 from playhead.engine import seam
 from playhead.engine.binding import lowered
-from playhead.engine.calling import Patches, Shape, gated, require
-
-_lock = threading.Lock()
-_state: dict[str, Patches] = {}
+from playhead.engine.calling import Shape, gated
+from playhead.engine.patching import Activation, Patches
 
 
 class _Results(Shape):
@@ -31,38 +28,21 @@ class _Results(Shape):
 _RESULTS = _Results()
 
 
-def install() -> None:
-    """Sees every client while a session of ours is open. Calling it again changes nothing.
-
-    Raises:
-        RecordingError: this version of the library has not the hooks that it takes.
-    """
-    with _lock:
-        if "patches" in _state:
-            return
-        client: Any = getattr(_api_client, "BaseApiClient", None)
-        found = {
-            "_extra_utils.get_function_map": callable(getattr(_extra_utils, "get_function_map", None)),
-            "models._extra_utils": getattr(models, "_extra_utils", None) is _extra_utils,
-            "chats._extra_utils": getattr(chats, "_extra_utils", _extra_utils) is _extra_utils,
-            "BaseApiClient._use_aiohttp": "_use_aiohttp" in getattr(client, "__dict__", {}),
-        }
-        require("google-genai", "adapter-google-genai.md", found)
-        patches = _state["patches"] = Patches()
-        patches.replace(_extra_utils, "get_function_map", functools.partial(_mapped, patches))
-        patches.replace(client, "_use_aiohttp", functools.partial(_sending, patches))
+_CLIENT: Any = getattr(_api_client, "BaseApiClient", None)
 
 
-def uninstall() -> None:
-    """Undoes `install`."""
-    with _lock:
-        patches = _state.pop("patches", None)
-        if patches is not None:
-            patches.undo()
+def _hooks() -> dict[str, bool]:
+    return {
+        "_extra_utils.get_function_map": callable(getattr(_extra_utils, "get_function_map", None)),
+        "models._extra_utils": getattr(models, "_extra_utils", None) is _extra_utils,
+        "chats._extra_utils": getattr(chats, "_extra_utils", _extra_utils) is _extra_utils,
+        "BaseApiClient._use_aiohttp": "_use_aiohttp" in getattr(_CLIENT, "__dict__", {}),
+    }
 
 
-def is_installed() -> bool:
-    return "patches" in _state
+def _wrap(patches: Patches) -> None:
+    patches.wrap(_extra_utils, "get_function_map", functools.partial(_mapped, patches))
+    patches.wrap(_CLIENT, "_use_aiohttp", functools.partial(_sending, patches))
 
 
 def _mapped(patches: Patches, original: Any) -> Any:
@@ -78,7 +58,7 @@ def _mapped(patches: Patches, original: Any) -> Any:
 
 def _gate(function: Any, name: str) -> Any:
     """A tool of an MCP server is left as it is: its session has a seam of its own."""
-    return gated(function, name, _RESULTS) if callable(function) else function
+    return gated(function, name, _RESULTS, by="google_genai") if callable(function) else function
 
 
 def _sending(patches: Patches, original: Any) -> Any:
@@ -87,3 +67,7 @@ def _sending(patches: Patches, original: Any) -> Any:
         return bool(original(self)) and not (patches.active and seam.current() is not None)
 
     return _use_aiohttp
+
+
+_activation = Activation("google-genai", "adapter-google-genai.md", hooks=_hooks, wrap=_wrap)
+install, uninstall, is_installed = _activation.install, _activation.uninstall, _activation.is_installed

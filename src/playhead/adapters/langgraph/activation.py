@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from playhead.engine import seam
+from playhead.engine.patching import require
 
 TOOLS, MODELS, GRAPHS = "langchain_core.tools.base", "langchain_core.language_models.chat_models", "langgraph.pregel"
 
@@ -28,7 +29,7 @@ def install() -> None:
     """Wraps what is imported of the framework. Calling it again changes nothing.
 
     Raises:
-        ConfigError: this version of the framework lacks a method that recording needs.
+        RecordingError: this version of the framework lacks a method that recording needs.
     """
     with _lock:
         for module, wrap in ((TOOLS, _wrap_tools), (MODELS, _wrap_models), (GRAPHS, _wrap_graphs)):
@@ -39,6 +40,12 @@ def install() -> None:
                 _undo[module] = wrap()
             finally:
                 _wrapping.discard(module)
+
+
+def _require(cls: type, *names: str) -> None:
+    package = "langgraph" if cls.__module__.startswith("langgraph") else "langchain-core"
+    found = {f"{cls.__qualname__}.{name}": callable(vars(cls).get(name)) for name in names}
+    require(package, "adapter-langgraph.md", found)
 
 
 def _is_there(module: str) -> bool:
@@ -84,7 +91,7 @@ def _wrap_tools() -> Callable[[], None]:
     from playhead.adapters.langgraph import errors, tools, twins
 
     errors.register()
-    twins.require(BaseTool, "run", "arun", "_run", "_arun")
+    _require(BaseTool, "run", "arun", "_run", "_arun")
     run, arun = BaseTool.run, BaseTool.arun
 
     def seen(tool: Any) -> Any:
@@ -120,8 +127,8 @@ def _wrap_models() -> Callable[[], None]:
     from playhead.adapters.langgraph import models, twins
 
     calls = [name for name in _MODEL_CALLS if hasattr(BaseChatModel, name)]
-    twins.require(BaseChatModel, "generate", "agenerate", "stream", "astream", "_generate", "_agenerate")
-    twins.require(BaseChatModel, "_stream", "_astream")
+    _require(BaseChatModel, "generate", "agenerate", "stream", "astream", "_generate", "_agenerate")
+    _require(BaseChatModel, "_stream", "_astream")
 
     def wrapping(original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -140,10 +147,10 @@ def _wrap_models() -> Callable[[], None]:
 def _wrap_graphs() -> Callable[[], None]:
     from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs]
 
-    from playhead.adapters.langgraph import boundary, starting, twins
+    from playhead.adapters.langgraph import boundary, starting
 
     starting.register()
-    twins.require(Pregel, *_GRAPH_RUNS)
+    _require(Pregel, *_GRAPH_RUNS)
     makers = {"invoke": boundary.invoke, "ainvoke": boundary.ainvoke, "stream": boundary.stream}
     makers["astream"] = boundary.astream
     return _replace(Pregel, {name: make(getattr(Pregel, name)) for name, make in makers.items()})

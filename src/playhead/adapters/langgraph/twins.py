@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from playhead.errors import ConfigError
-
 T = TypeVar("T")
 
 _STATE = ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
@@ -69,18 +67,3 @@ def _made(cls: type, methods: Methods) -> type:
                     members[name] = functools.wraps(own)(replace(own))
             known = _classes[cls] = type(cls)(cls.__name__, (cls,), members)
         return known
-
-
-def require(cls: type, *names: str) -> None:
-    """Checks that a class of the framework still has the methods that are replaced.
-
-    Raises:
-        ConfigError: it does not; nothing could be recorded.
-    """
-    missing = [name for name in names if not callable(getattr(cls, name, None))]
-    if missing:
-        raise ConfigError(
-            f"this version of {cls.__module__.partition('.')[0]} cannot be recorded: "
-            f"{cls.__qualname__} has no {', '.join(missing)}",
-            hint="use a version that playhead names as supported, or a newer playhead",
-        )

@@ -5,7 +5,6 @@ import functools
 import inspect
 import logging
 import sys
-import threading
 from typing import Any
 from weakref import finalize
 
@@ -14,50 +13,29 @@ from litellm.llms.custom_httpx import http_handler
 
 from playhead.core.values import NodeKind
 from playhead.engine import seam
-from playhead.engine.calling import Patches, require
 from playhead.engine.frames import FRAME
+from playhead.engine.patching import Activation, Patches
 from playhead.errors import RecordingError, ReplayStop
 
 log = logging.getLogger("playhead")
 _NAMES = ("completion", "acompletion", "responses", "aresponses")
-_lock = threading.Lock()
-_state: dict[str, Patches] = {}
 _warned: set[str] = set()
 
 
-def install() -> None:
-    """Watches the completions of LiteLLM while a session is open. Calling it again changes nothing.
-
-    Raises:
-        RecordingError: this version of the library does not send its requests through clients that the wire sees.
-    """
-    with _lock:
-        if "patches" in _state:
-            return
-        handler: Any = getattr(http_handler, "HTTPHandler", None)
-        found = {
-            "completion": callable(getattr(litellm, "completion", None)),
-            "acompletion": callable(getattr(litellm, "acompletion", None)),
-            "HTTPHandler": handler is not None and hasattr(http_handler, "AsyncHTTPHandler"),
-            "HTTPHandler on httpx": _sends_through_httpx(),
-        }
-        require("litellm", "adapter-litellm.md", found)
-        patches = _state["patches"] = Patches()
-        for name in _NAMES:
-            if name in vars(litellm):
-                patches.replace(litellm, name, functools.partial(_watched, patches))
+def _hooks() -> dict[str, bool]:
+    handler: Any = getattr(http_handler, "HTTPHandler", None)
+    return {
+        "completion": callable(getattr(litellm, "completion", None)),
+        "acompletion": callable(getattr(litellm, "acompletion", None)),
+        "HTTPHandler": handler is not None and hasattr(http_handler, "AsyncHTTPHandler"),
+        "HTTPHandler on httpx": _sends_through_httpx(),
+    }
 
 
-def uninstall() -> None:
-    """Undoes `install`."""
-    with _lock:
-        patches = _state.pop("patches", None)
-        if patches is not None:
-            patches.undo()
-
-
-def is_installed() -> bool:
-    return "patches" in _state
+def _wrap(patches: Patches) -> None:
+    for name in _NAMES:
+        if name in vars(litellm):
+            patches.wrap(litellm, name, functools.partial(_watched, patches))
 
 
 def _sends_through_httpx() -> bool:
@@ -93,6 +71,8 @@ class _Look:
 
     def __init__(self, patches: Patches) -> None:
         self._active = seam.current() if patches.active and not isinstance(FRAME.get(), seam.ModelStep) else None
+        if self._active is not None:
+            self._active.met("litellm")
         self._before = self._seen()
 
     def _seen(self) -> int:
@@ -132,3 +112,7 @@ def _made_here(result: Any, kwargs: Any) -> bool:
     """Whether no provider was asked: a cache answered, or the caller gave the answer."""
     hidden: Any = getattr(result, "_hidden_params", None) or {}
     return bool(kwargs.get("mock_response")) or bool(hidden.get("cache_hit"))
+
+
+_activation = Activation("litellm", "adapter-litellm.md", hooks=_hooks, wrap=_wrap)
+install, uninstall, is_installed = _activation.install, _activation.uninstall, _activation.is_installed

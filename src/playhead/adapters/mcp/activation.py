@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import threading
 from typing import Any
 
 import mcp.types as types
@@ -11,9 +10,9 @@ from mcp import ClientSession
 from playhead.adapters.mcp.results import Results
 from playhead.core.values import JSON
 from playhead.engine import seam
-from playhead.engine.calling import Patches, called_async, guarded, opened, require
+from playhead.engine.calling import called_async, guarded, opened
+from playhead.engine.patching import Activation, Patches
 
-PAGE = "adapter-mcp.md"
 _ASKED = {
     "call_tool": Results(types.CallToolResult),
     "read_resource": Results(types.ReadResourceResult),
@@ -23,38 +22,17 @@ _LISTED = (
     "initialize", "discover", "list_tools", "list_resources", "list_resource_templates", "list_prompts", "complete",
 )  # fmt: skip
 
-_lock = threading.Lock()
-_state: dict[str, Patches] = {}
+
+def _hooks() -> dict[str, bool]:
+    return {f"ClientSession.{name}": name in vars(ClientSession) for name in (*_ASKED, "list_tools")}
 
 
-def install() -> None:
-    """Sees every client session while a session of ours is open. Calling it again changes nothing.
-
-    Raises:
-        RecordingError: this version of the library has not the methods that it takes.
-    """
-    with _lock:
-        if "patches" in _state:
-            return
-        require("mcp", PAGE, {f"ClientSession.{n}": n in vars(ClientSession) for n in (*_ASKED, "list_tools")})
-        patches = _state["patches"] = Patches()
-        for name in _ASKED:
-            patches.replace(ClientSession, name, functools.partial(_asked, patches, name))
-        for name in _LISTED:
-            if name in vars(ClientSession):
-                patches.replace(ClientSession, name, functools.partial(_listed, patches, name))
-
-
-def uninstall() -> None:
-    """Undoes `install`."""
-    with _lock:
-        patches = _state.pop("patches", None)
-        if patches is not None:
-            patches.undo()
-
-
-def is_installed() -> bool:
-    return "patches" in _state
+def _wrap(patches: Patches) -> None:
+    for name in _ASKED:
+        patches.wrap(ClientSession, name, functools.partial(_asked, patches, name))
+    for name in _LISTED:
+        if name in vars(ClientSession):
+            patches.wrap(ClientSession, name, functools.partial(_listed, patches, name))
 
 
 def _asked(patches: Patches, name: str, original: Any) -> Any:
@@ -67,7 +45,7 @@ def _asked(patches: Patches, name: str, original: Any) -> Any:
             return await original(self, *args, **kwargs)
         bound = signature.bind(self, *args, **kwargs).arguments
         tool, arguments = _call(name, bound)
-        step = opened(tool, arguments, note=_about(self, tool))
+        step = opened(tool, arguments, by="mcp", note=_about(self, tool))
         return await called_async(step, lambda: original(self, *args, **kwargs), _ASKED[name])
 
     return asked
@@ -111,3 +89,7 @@ def _listed(patches: Patches, name: str, original: Any) -> Any:
         return result
 
     return listed
+
+
+_activation = Activation("mcp", "adapter-mcp.md", hooks=_hooks, wrap=_wrap)
+install, uninstall, is_installed = _activation.install, _activation.uninstall, _activation.is_installed

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic_ai import Agent
 
-from playhead.adapters.pydantic_ai.capability import Playhead, is_present
+from playhead.adapters.pydantic_ai.capability import Playhead, check, is_present
 from playhead.engine import seam
 from playhead.engine.zero_code import sessions_wanted
 
@@ -18,9 +18,13 @@ def install() -> None:
 
     Does nothing to an agent that has the capability already; whether runs outside a session open one of their own is
     for `engine.zero_code` to say. Calling it again changes nothing.
+
+    Raises:
+        RecordingError: this version of the framework lacks a hook that recording takes.
     """
     with _lock:
         if not is_installed():
+            check()
             Agent.iter = _wrapped(Agent.iter)
 
 

@@ -9,7 +9,24 @@ from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 
 from playhead.adapters.pydantic_ai import deferred, models, tools
 from playhead.adapters.pydantic_ai.run import Run
+from playhead.engine.patching import require
 from playhead.engine.recorder import Recorder
+
+_HOOKS = (
+    "get_ordering", "for_run", "wrap_run", "on_run_error", "before_node_run", "wrap_model_request",
+    "wrap_tool_execute", "on_tool_validate_error", "handle_deferred_tool_calls",
+)  # fmt: skip
+"""What the framework calls; `get_wrapper_model` came later, and a version without it does without."""
+
+
+def check() -> None:
+    """Looks for every hook.
+
+    Raises:
+        RecordingError: this version of the framework would not call one, so its runs would not be recorded.
+    """
+    found = {f"AbstractCapability.{name}": hasattr(AbstractCapability, name) for name in _HOOKS}
+    require("pydantic-ai-slim", "adapter-pydantic-ai.md", {"Agent.iter": "iter" in vars(Agent), **found})
 
 
 class Playhead(AbstractCapability[Any]):
@@ -24,6 +41,7 @@ class Playhead(AbstractCapability[Any]):
     """
 
     def __init__(self, *, agent: str | None = None, recorder: Recorder | None = None) -> None:
+        check()
         self._agent = agent
         self._recorder = recorder
         self._run: Run | None = None

@@ -3,7 +3,6 @@
 
 import functools
 import inspect
-import threading
 from typing import Any
 
 from smolagents import tools
@@ -12,11 +11,11 @@ from smolagents.default_tools import FinalAnswerTool
 
 from playhead.core.values import Outcome, OutcomeKind
 from playhead.engine import seam
-from playhead.engine.calling import Patches, Shape, called, not_a_call, opened, require
+from playhead.engine.calling import Shape, called, not_a_call, opened
+from playhead.engine.patching import Activation, Patches
 from playhead.engine.running import ran, scope_of, streamed, wanted
 
-_lock = threading.Lock()
-_state: dict[str, Patches] = {}
+NAME = "smolagents"
 
 
 class _Results(Shape):
@@ -30,41 +29,21 @@ class _Results(Shape):
 _RESULTS = _Results()
 
 
-def install() -> None:
-    """Sees every tool and agent while a session is open; whether a run outside one opens its own is for
-    `engine.zero_code` to say. Calling it again changes nothing.
-
-    Raises:
-        RecordingError: this version of the framework has not the hooks that it takes.
-    """
-    with _lock:
-        if "patches" in _state:
-            return
-        found = {
-            "Tool.__call__": "__call__" in vars(tools.Tool),
-            "MultiStepAgent.run": "run" in vars(MultiStepAgent),
-            "MultiStepAgent.__call__": "__call__" in vars(MultiStepAgent),
-        }
-        require("smolagents", "adapter-smolagents.md", found)
-        patches = _state["patches"] = Patches()
-        for name in ("Tool", "PipelineTool"):
-            owner = getattr(tools, name, None)
-            if owner is not None and "__call__" in vars(owner):
-                patches.replace(owner, "__call__", functools.partial(_tool, patches))
-        patches.replace(MultiStepAgent, "run", functools.partial(_run, patches))
-        patches.replace(MultiStepAgent, "__call__", functools.partial(_managed, patches))
+def _hooks() -> dict[str, bool]:
+    return {
+        "Tool.__call__": "__call__" in vars(tools.Tool),
+        "MultiStepAgent.run": "run" in vars(MultiStepAgent),
+        "MultiStepAgent.__call__": "__call__" in vars(MultiStepAgent),
+    }
 
 
-def uninstall() -> None:
-    """Undoes `install`."""
-    with _lock:
-        patches = _state.pop("patches", None)
-        if patches is not None:
-            patches.undo()
-
-
-def is_installed() -> bool:
-    return "patches" in _state
+def _wrap(patches: Patches) -> None:
+    for name in ("Tool", "PipelineTool"):
+        owner = getattr(tools, name, None)
+        if owner is not None and "__call__" in vars(owner):
+            patches.wrap(owner, "__call__", functools.partial(_tool, patches))
+    patches.wrap(MultiStepAgent, "run", functools.partial(_run, patches))
+    patches.wrap(MultiStepAgent, "__call__", functools.partial(_managed, patches))
 
 
 def _tool(patches: Patches, original: Any) -> Any:
@@ -75,7 +54,7 @@ def _tool(patches: Patches, original: Any) -> Any:
         if isinstance(self, FinalAnswerTool):
             not_a_call(self.name)
             return original(self, *args, **kwargs)
-        step = opened(self.name, _arguments(self, args, kwargs))
+        step = opened(self.name, _arguments(self, args, kwargs), by=NAME)
         return called(step, lambda: original(self, *args, **kwargs), _RESULTS)
 
     return __call__
@@ -98,7 +77,7 @@ def _managed(patches: Patches, original: Any) -> Any:
         if not patches.active:
             return original(self, *args, **kwargs)
         named = {"task": args[0], **kwargs} if args else kwargs
-        step = opened(str(self.name), named)
+        step = opened(str(self.name), named, by=NAME)
         return called(step, lambda: original(self, *args, **kwargs))
 
     return __call__
@@ -130,8 +109,8 @@ def _scope(agent: Any, given: dict[str, Any]) -> seam.SessionScope:
     problems = [f"the run takes {name}, which are not stored" for name in ("images",) if given.get(name)]
     name = agent.name or type(agent).__name__
     return scope_of(
-        agent, name, inputs, history=list(agent.memory.steps) if goes_on else (), not_replayable=problems
-    )  # fmt: skip
+        agent, name, inputs, by=NAME, history=list(agent.memory.steps) if goes_on else (), not_replayable=problems
+    )
 
 
 def _remembering(agent: Any, scope: seam.SessionScope, live: Any) -> Any:
@@ -146,3 +125,7 @@ def _remembering(agent: Any, scope: seam.SessionScope, live: Any) -> Any:
 def _output(result: Any) -> Any:
     """The answer of a run: of its full result, of the last step of a stream, or itself."""
     return getattr(result, "output", result)
+
+
+_activation = Activation("smolagents", "adapter-smolagents.md", hooks=_hooks, wrap=_wrap)
+install, uninstall, is_installed = _activation.install, _activation.uninstall, _activation.is_installed

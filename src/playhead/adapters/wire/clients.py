@@ -10,6 +10,7 @@ from playhead.adapters.wire.beside import Beside, begin_beside
 from playhead.adapters.wire.envelope import Served
 from playhead.adapters.wire.exchange import Begun, Exchange, begin
 from playhead.engine.failures import rebuild
+from playhead.engine.patching import require
 
 _MARK = "__playhead__"
 
@@ -27,7 +28,14 @@ class Library:
     # wrapping
 
     def wrap(self) -> None:
-        """Wraps both clients; nothing for one that is wrapped already."""
+        """Wraps both clients; nothing for one that is wrapped already.
+
+        Raises:
+            RecordingError: this version of the library sends in another way.
+        """
+        name = self.module.__name__
+        classes = {cls: getattr(self.module, cls, None) for cls in ("Client", "AsyncClient")}
+        require(name, "adapter-wire.md", {f"{cls}.send": hasattr(found, "send") for cls, found in classes.items()})
         for cls, wrapper in ((self.module.Client, self._wrapped), (self.module.AsyncClient, self._wrapped_async)):
             before: Library | None = cls.send.__dict__.get(_MARK)
             if before is None or not before.active:

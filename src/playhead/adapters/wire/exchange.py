@@ -43,6 +43,11 @@ _TERMINAL = re.compile(
 )
 """What stands in a stream only once the message is whole. Inside JSON text these quotes would be escaped."""
 
+_WHOLE_CALL = '"functionCall"'
+"""A call of Gemini's, which comes whole in one event, and which a client may start before the next one."""
+_ENDED = re.compile(r"\n\r?\n")
+"""The end of an event."""
+
 
 @contextmanager
 def guarded(active: ActiveSession, doing: str) -> Generator[None]:
@@ -72,6 +77,7 @@ class Exchange:
         self._tail = ""
         self._first_chunk_at: int | None = None
         self._announced = 0
+        self._calling = False  # a whole call is coming, its event has not ended
         self._whole = False  # the message was seen to its end
         self._over = False
 
@@ -120,8 +126,15 @@ class Exchange:
             self._chunks.append(text)
             seen = self._tail + text
             self._tail = seen[-40:]
-            if self._status < 400 and _TERMINAL.search(seen):
+            if self._status >= 400:
+                return
+            if _TERMINAL.search(seen):
                 self._whole = True
+                self._announce(self._read())
+                return
+            self._calling = self._calling or _WHOLE_CALL in seen
+            if self._calling and _ENDED.search(seen):
+                self._calling = False
                 self._announce(self._read())
 
     def ended(self) -> None:

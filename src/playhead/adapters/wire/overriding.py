@@ -59,9 +59,16 @@ def _wanted(override: ReplayOverride, prefixes: tuple[str, ...], requested: str)
 
 
 def _with_system(override: ReplayOverride, place: Place, made: Overridden) -> Overridden:
-    if override.system_prompt is None or not _at_root():
-        return made
-    return _changed(made, "system_prompt", FORMS[place.form].with_system(made.body, override.system_prompt))
+    wanted = override.system_prompt
+    if wanted is None or not _at_root() or _system_text(place, made.body) == wanted:
+        return made  # the same text may stand in a form of the client's own
+    return _changed(made, "system_prompt", FORMS[place.form].with_system(made.body, wanted))
+
+
+def _system_text(place: Place, body: dict[str, Any]) -> str | None:
+    said = [m for m in FORMS[place.form].read_request(body).messages if m["role"] == "system"]
+    texts = [str(part.get("text")) for message in said for part in message["parts"]]
+    return texts[0] if len(texts) == 1 else None
 
 
 def _with_params(override: ReplayOverride, place: Place, made: Overridden) -> Overridden:

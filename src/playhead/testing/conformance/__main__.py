@@ -44,6 +44,7 @@ def _harness(name: str) -> AdapterHarness:
             raise SystemExit(f"{place} cannot be imported")
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module  # dataclasses look for it there
+        sys.path.insert(0, str(Path(place).resolve().parent))  # as when the file is run
         spec.loader.exec_module(module)
     else:
         module = importlib.import_module(place)

@@ -77,6 +77,10 @@ def check(harness: AdapterHarness, scenario: Scenario, known: Findings) -> Findi
 
 
 def _run(harness: AdapterHarness, scenario: Scenario) -> Finding:
+    if why := harness.never.get(scenario.id):
+        return Finding(scenario.id, "not_applicable", why)
+    if why := harness.luck.get(scenario.id):
+        return Finding(scenario.id, "unsupported", why)
     lab = Lab(harness)
     try:
         scenario.run(lab)

@@ -61,11 +61,14 @@ class AdapterHarness(ABC):
     other_model: str = ""  # a model that the framework can make from its name, without a network
     has_models: bool = True  # whether the adapter sees model calls
     has_settings: bool = True  # whether an agent has settings of its model
+    tells_refusals: bool = True  # whether a refused call has a result with its id, from which its outcome is known
     pauses: bool = True  # whether a run ends to ask a person, and goes on in another
     buckets: Sequence[str] = BUCKETS  # of usage, which a model of the framework reports
     rounds: int = 20  # how often is repeated what luck could hide; fewer where a run is dear
     many: int = 10  # sessions side by side
-    reasons: Mapping[str, str] = {}
+    reasons: Mapping[str, str] = {}  # by scenario, why it fails: told in place of what was raised
+    luck: Mapping[str, str] = {}  # by scenario, why it does not hold although it may pass: not supported, and not run
+    never: Mapping[str, str] = {}  # by scenario, why the framework has no such thing: not applicable, and not run
 
     def start(self) -> None:  # noqa: B027 - may do nothing
         """Before the first scenario."""

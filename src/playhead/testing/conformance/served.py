@@ -3,13 +3,15 @@
 Subclass `ServedHarness`, give ``form`` and ``make``, and the ways to run what it makes.
 """
 
+import threading
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from playhead.core.protocol.providers import FORMS, place_of
 from playhead.core.totals import BUCKETS
+from playhead.testing.conformance.bench import NotApplicable
 from playhead.testing.conformance.harness import AdapterHarness, Spec
 from playhead.testing.servers import Call, ModelServer, Reply
 
@@ -23,6 +25,9 @@ class Served:
     agent: Any = None
     usage: Mapping[str, Any] | None = None
     kept: dict[str, Any] = field(default_factory=dict[str, Any])
+    cut_after: int | None = None  # chunks of the answer, before the connection breaks
+    asked: Callable[[], Any] | None = None  # is told of a request, which then gets no answer
+    released: threading.Event = field(default_factory=threading.Event)
 
 
 class ServedHarness(AdapterHarness):
@@ -30,6 +35,7 @@ class ServedHarness(AdapterHarness):
 
     form = "openai_chat"
     other_model = "other"
+    breaks_after = 2  # chunks of a stream: the next one would end it
     buckets = tuple(name for name in BUCKETS if name != "input_cache_write")  # what chat completions tell of
 
     def __init__(self) -> None:
@@ -37,7 +43,11 @@ class ServedHarness(AdapterHarness):
 
     def close(self) -> None:
         for one in self.made:
+            one.released.set()
             one.server.stop()
+
+    def stop(self) -> None:
+        self.close()
 
     @abstractmethod
     def make(self, spec: Spec, url: str, served: Served) -> Any:
@@ -50,6 +60,19 @@ class ServedHarness(AdapterHarness):
         url = served.server.openai_url if self.form.startswith("openai") else served.server.url
         served.agent = self.make(spec, url, served)
         return served
+
+    def breaking_stream(self, spec: Spec, after: str, error: Exception) -> Served:
+        """The connection breaks, which the client tells in its own words."""
+        if "stream" not in self.entries:
+            raise NotApplicable("no streams")
+        made = self.build(Spec(name=spec.name, model=spec.model, says=lambda _: after))
+        made.cut_after = self.breaks_after
+        return made
+
+    def thinking(self, spec: Spec, asked: Callable[[], Any]) -> Served:
+        made = self.build(spec)
+        made.asked = asked
+        return made
 
     def with_usage(self, spec: Spec, usage: Mapping[str, int]) -> Served:
         made = self.build(spec)
@@ -75,6 +98,9 @@ class ServedHarness(AdapterHarness):
     def plan(self, served: Served, body: dict[str, Any]) -> Reply:
         """Plays the turns of the spec, as far as the request shows that they were played, then says what it saw."""
         spec = served.spec
+        if served.asked is not None:
+            served.asked()
+            served.released.wait(60)
         results = self.results(body)
         turn = self.turn(spec, body, results)
         if turn < len(spec.turns):
@@ -95,7 +121,7 @@ class ServedHarness(AdapterHarness):
 
     def last(self, served: Served, text: str) -> Reply:
         """The answer that ends a run."""
-        return Reply(text, model=served.spec.model, usage=served.usage)
+        return Reply(text, model=served.spec.model, usage=served.usage, cut_after=served.cut_after)
 
     def results(self, body: dict[str, Any]) -> list[Any]:
         """The results of tools since the last thing that a user said, in order."""

@@ -22,8 +22,12 @@ def transparent(lab: Lab) -> None:
     harness = lab.harness
     seen: list[list[bytes]] = []
 
+    def look(x: int) -> dict[str, int]:  # gives the same in whatever order threads come to it
+        lab.entered("look")
+        return {"x": x}
+
     def run(prompt: str) -> str:
-        agent = harness.build(two_turns(lab))
+        agent = harness.build(Spec(turns=two_turns(lab).turns, tools=[look]))
         said = harness.run_sync(agent, prompt)
         seen.append(harness.requests(agent))
         lab.live.clear()

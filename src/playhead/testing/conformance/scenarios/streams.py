@@ -52,7 +52,7 @@ def broken(lab: Lab) -> None:
     error: BaseException | None = baseline.error
     while error is not None:
         raised.append((type(error).__name__, str(error)))
-        error = error.__cause__
+        error = error.__cause__ or error.__context__
     assert (node.outcome.error.class_name, node.outcome.error.message) in raised
 
 
