@@ -2,7 +2,7 @@
 
 It imports the factory once and forks for every call, so each call starts from the same state and may do what it likes
 to its process. Orders are lines of JSON on standard input; what came of each is a line on the file descriptor. Time is
-not limited in here: whoever started this process kills it, with everything below it.
+not limited in here: whoever started this process kills the fork, and this process too where that is not enough.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ def main() -> None:
         return
     _tell(told, {"ready": True})
     for line in orders:
-        _tell(told, _apart(factory, json.loads(line), int(sys.argv[4]), (told.fileno(), orders.fileno())))
+        _tell(told, _apart(factory, json.loads(line), int(sys.argv[4]), told, orders.fileno()))
 
 
 def _without_streams() -> None:
@@ -61,16 +61,17 @@ def _tell(told: Any, answer: dict[str, Any]) -> None:
     told.flush()
 
 
-def _apart(factory: Any, order: dict[str, Any], memory: int, ours: tuple[int, ...]) -> dict[str, Any]:
-    """Carries out one order in a fork."""
+def _apart(factory: Any, order: dict[str, Any], memory: int, told: Any, orders: int) -> dict[str, Any]:
+    """Carries out one order in a fork, whose id is told first, so that it can be killed from outside."""
     mine, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(mine)
-        for descriptor in ours:
+        for descriptor in (told.fileno(), orders):
             os.close(descriptor)
         _inside(factory, order, memory, theirs)
     os.close(theirs)
+    _tell(told, {"pid": pid})
     try:
         data, status = _until_end(pid, mine)
     finally:

@@ -24,6 +24,7 @@ SECONDS: Final = 5.0
 MEMORY: Final = 512 * 1024 * 1024
 MOST_PROCESSES: Final = 50
 _START_SECONDS: Final = 120.0
+_END_SECONDS: Final = 10.0
 _LOOK: Final = 0.05
 _MOST_LINE: Final = 4 * 1024 * 1024
 
@@ -123,10 +124,22 @@ class DirectTools:
         if not self._write(process, json.dumps(order).encode() + b"\n", deadline):
             self.close()
             return {"ended": "its process ended while it was given its arguments"}
-        found = self._line(deadline)
-        if "hung" in found or "gone" in found:
+        first = self._line(deadline)
+        found = self._line(deadline) if "pid" in first else first
+        if "hung" in found or "many" in found:
+            self._end_fork(first.get("pid"))
+        if "gone" in found:
             self.close()
         return found
+
+    def _end_fork(self, pid: Any) -> None:
+        """Kills the fork of a call with everything below it; the process as well where it does not go on then."""
+        if isinstance(pid, int) and self._process is not None:
+            _kill(pid)
+            said = self._line(time.monotonic() + _END_SECONDS)
+            if ("ended" in said or "answer" in said) and "gone" not in said and len(tree(self._process.pid)) == 1:
+                return
+        self.close()
 
     def _write(self, process: "subprocess.Popen[bytes]", data: bytes, deadline: float) -> bool:
         assert process.stdin is not None
@@ -160,7 +173,7 @@ class DirectTools:
                 elif now - looked > 2 * _LOOK:
                     looked = now
                     if self._process is not None and len(tree(self._process.pid)) > MOST_PROCESSES:
-                        return {"ended": f"it started more than {MOST_PROCESSES} processes", "gone": True}
+                        return {"ended": f"it started more than {MOST_PROCESSES} processes", "many": True}
         line, _, self._buffer = self._buffer.partition(b"\n")
         try:
             return json.loads(line)
