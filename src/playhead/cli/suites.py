@@ -100,7 +100,7 @@ def build(
         into: Write it to this folder, in place of the store.
         add: Add cases to the suite of that name; those it has stay as they are.
         category: Of bfcl, only this category; may be given several times.
-        tools: File with tool schemas (OpenAI form), for recordings that do not show them.
+        tools: File with tool schemas (form of OpenAI, Anthropic or MCP), for recordings that do not show them.
         effects: What the tools do, as JSON or @FILE: {"refund": {"class": "write", "financial": true}}.
         intent: Intent of every case; left out, what a session names in its metadata or a tag intent:NAME.
         confirm: Name of a verdict that confirms a session; all but fidelity when left out.
@@ -221,21 +221,9 @@ def _imported(source: str, paths: Sequence[str], tools: "list[ToolSchema]") -> A
 
 
 def _tools(path: str | None) -> "list[ToolSchema]":
-    from playhead.core.protocol.openai_chat import read_tool
-    from playhead.core.protocol.shape import is_object
-    from playhead.core.suite import ToolSchema
+    from playhead.engine.tool_sets import read_tools
 
-    if path is None:
-        return []
-    try:
-        held: Any = json.loads(Path(path).read_bytes())
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read tools from {path!r}: {error}") from None
-    listed = held.get("tools", list(held.values())) if is_object(held) else held
-    try:
-        return [ToolSchema.model_validate({k: v for k, v in read_tool(t).items() if v is not None}) for t in listed]
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise UsageError(f"{path!r} holds no list of tool definitions in the form of the OpenAI API") from None
+    return [] if path is None else read_tools(Path(path))
 
 
 def _json(given: str | None, option: str) -> Any:
