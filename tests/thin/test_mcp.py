@@ -279,11 +279,13 @@ class Memory:
         return await self.session.__aenter__()
 
     async def __aexit__(self, *about: Any) -> None:
-        await self.session.__aexit__(*about)
-        self.serving.cancel()
-        await asyncio.wait([self.serving])
-        for stream in self.streams:
-            stream.close()
+        try:
+            await self.session.__aexit__(*about)
+        finally:
+            self.serving.cancel()
+            await asyncio.wait([self.serving])
+            for stream in self.streams:
+                stream.close()
 
     async def serve(self) -> None:
         async with asyncio.TaskGroup() as calls:
