@@ -80,12 +80,11 @@ def parametrize(metafunc: pytest.Metafunc, marker: pytest.Mark) -> None:
 def _suite(config: pytest.Config) -> Contents:
     found = config.stash.get(_SUITE, None)
     if found is None:
-        here = config.invocation_params.dir
         said, setting = config.getoption("playhead_suite"), config.getini("playhead_suite")
         if not said and not setting:
             raise UsageError("no suite is named", hint="--playhead-suite DIR, or playhead_suite in pytest's settings")
-        folder = here / said if said else config.rootpath / setting
-        project = find_project(here)
+        folder = config.invocation_params.dir / said if said else config.rootpath / setting
+        project = find_project(config.rootpath)
         name = str(folder) if folder.exists() else said or setting
         home = find_suite(lambda: project.open_store(create=False), name)
         found = config.stash[_SUITE] = home.contents()

@@ -51,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of the plugin."""
     group = parser.getgroup("playhead", "recorded ops, requests, sessions and suites (playhead)")
     group.addoption("--playhead", type=_mode, metavar="MODE", help="live, record, replay (the default), auto or check")
-    group.addoption("--playhead-dir", metavar="DIR", help="the folder of the fixtures")
+    group.addoption("--playhead-dir", metavar="DIR", help="the folder of the fixtures, from the root of the tests")
     group.addoption(
         "--playhead-unused", choices=("ignore", "warn", "fail"), default="warn",
         help="recordings of a test that it did not ask for (default: warn)",

@@ -33,7 +33,6 @@ class Work:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.here = config.invocation_params.dir
         self.tests: list[FixtureTest] = []
         self._further: list[dict[str, Any]] = []
         """What fixtures of many tests did that have ended since the last report."""
@@ -41,9 +40,9 @@ class Work:
         self.strict = bool(config.getoption("playhead_strict"))
         self.unused = "fail" if self.strict else str(config.getoption("playhead_unused"))
         try:
-            self.project = find_project(self.here)
+            self.project = find_project(config.rootpath)
             directory = config.getoption("playhead_dir")
-            self.folder = folder_of(self.project, None if directory is None else self.here / directory)
+            self.folder = folder_of(self.project, None if directory is None else config.rootpath / directory)
         except PlayheadError as error:
             self.broken = _told(error)
 
