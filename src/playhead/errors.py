@@ -119,9 +119,25 @@ class MissError(RecordingError):
 
 
 class MissingFixtureError(MissError):
-    """A call that no fixture answers; ``details`` as of `MissError`, with ``folder`` and ``command``."""
+    """A call that no fixture answers; ``details`` as of `MissError`, with ``folder`` and ``command``.
+
+    All of them are attributes too: ``error.tool``, ``error.closest``.
+    """
 
     code = "missing_fixture"
+
+    tool: str
+    key: str
+    reason: str
+    closest: dict[str, Any] | None
+    folder: str
+    command: str
+
+    def __getattr__(self, name: str) -> Any:
+        details: dict[str, Any] = self.__dict__.get("details", {})
+        if name in details:
+            return details[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 class NoFixturesError(RecordingError):

@@ -1,12 +1,13 @@
 """The text of a call that no fixture answers: what was asked, what is recorded nearest to it, and how to record it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from playhead.core.fixture_file import Fixture
 from playhead.core.match import count_differences, differences
 from playhead.core.miss import shown
+from playhead.core.protocol.shape import is_list, is_object
 from playhead.core.values import JSON
 from playhead.errors import MissingFixtureError
 
@@ -34,6 +35,8 @@ class Asked:
     command: str
     count: int = 0
     note: str = ""
+    live: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Values that came from calls which ran live in this run, with the tool, by `trace_of`."""
 
 
 def missing(asked: Asked, reason: str, recorded: Sequence[Recorded]) -> MissingFixtureError:
@@ -55,6 +58,10 @@ def missing(asked: Asked, reason: str, recorded: Sequence[Recorded]) -> MissingF
             f"  differs  {each.pointer or '(all)'}  recorded {shown(each.left)}, asked {shown(each.right)}"
             for each in found[:_SHOWN]
         ]
+        lines += [
+            f"  differs  {each.pointer} came from live call {tool}"
+            for each in found[:_SHOWN] if (tool := asked.live.get(trace_of(each.right)))
+        ]  # fmt: skip
         if len(found) > _SHOWN:
             lines.append(f"  differs  at {len(found) - _SHOWN} more places")
         pointers = [each.pointer for each in found[:_SHOWN] if each.pointer]
@@ -69,6 +76,27 @@ def missing(asked: Asked, reason: str, recorded: Sequence[Recorded]) -> MissingF
         "\n".join(lines), tool=asked.tool, key=asked.key, reason=reason, closest=closest,
         folder=asked.folder, command=asked.command,
     )  # fmt: skip
+
+
+def trace_of(value: JSON) -> str:
+    """What tells a value from others well enough to say where it came from; empty for what is too common."""
+    if isinstance(value, str):
+        return f"text {value}" if len(value) > 2 else ""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"number {value}" if abs(value) > 9 else ""
+    return ""
+
+
+def traces_in(value: JSON) -> Iterator[str]:
+    """The traces of everything in a value."""
+    if is_object(value):
+        for item in value.values():
+            yield from traces_in(item)
+    elif is_list(value):
+        for item in value:
+            yield from traces_in(item)
+    elif trace := trace_of(value):
+        yield trace
 
 
 _FIRST = {

@@ -91,6 +91,7 @@ class Run(Protocol):
     def problem(self, text: str) -> None: ...
     def write(self, order: int, fixture: Fixture) -> None: ...
     def now(self) -> str: ...
+    def ran_live(self, tool: str, outcome: JSON) -> None: ...
     def superseded(self, key: str) -> str | None: ...
 
 
@@ -218,6 +219,8 @@ class FixtureCall:
         """An outcome in stored form; ``schema`` is that of its value."""
         run = self._run
         run.end(self)
+        if run.mode in ("auto", "check"):
+            run.ran_live(self.tool, run.redactor.redact(outcome).value)
         if run.mode == "check":
             self._compare(outcome)
             return

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
 from playhead.core.canonical import NoKeyError
 from playhead.core.fixture_file import Fixture, dump
-from playhead.core.fixture_miss import Asked, Recorded, missing
+from playhead.core.fixture_miss import Asked, Recorded, missing, traces_in
 from playhead.core.fixture_modes import Mode, may_run
 from playhead.core.fixture_notes import Note
 from playhead.core.http.request import HttpRules, without
@@ -38,6 +39,9 @@ from playhead.store.fixtures import FixtureFolder
 
 watchers: list[Callable[["FixtureRun"], None]] = []
 """Told of every run that is over."""
+
+
+_MOST_TRACES = 10_000
 
 
 @dataclass(slots=True)
@@ -81,6 +85,7 @@ class FixtureRun:
         folder.place(options.set_name)  # a name that is none is told before anything runs
         self._writer = FixtureWriter(folder, options.set_name, ids(), only_last=options.sequence == "last")
         self._older: dict[tuple[str, str], dict[tuple[str, int], Fixture]] = {}
+        self._live: dict[str, str] = {}
         self._notes: dict[str, Note] | None = None
         self.claims: Path | None = None
         """Where the processes of one command keep track of what is used up, so that none is served twice."""
@@ -233,6 +238,7 @@ class FixtureRun:
                 command=self.command,
                 count=count,
                 note=self.redactor.redact_text(note),
+                live=self._live,
             ),
             reason,
             recorded,
@@ -252,6 +258,11 @@ class FixtureRun:
         """Why recording a key again failed, where what answers it is older for that."""
         note = self._noted(key)
         return note.reason if note is not None and note.superseded else None
+
+    def ran_live(self, tool: str, outcome: JSON) -> None:
+        """Notes what a live call gave, to name it where a later call misses for that."""
+        if len(self._live) < _MOST_TRACES:
+            self._live |= dict.fromkeys(islice(traces_in(outcome), _MOST_TRACES), tool)
 
     def may_run(self, effect: str) -> bool:
         return may_run(self.mode, effect, self.options.effects)

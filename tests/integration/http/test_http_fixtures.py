@@ -420,3 +420,21 @@ def test_equal_requests_of_threads_with_different_answers_are_ambiguous_r17(serv
         requests.get(f"{server.url}/slow", timeout=60)
         requests.get(f"{server.url}/slow", timeout=60)
     assert tape.served == 2
+
+
+def test_the_outermost_seam_answers(here: Path, server: Any) -> None:
+    @playhead.op("lookup", effect="read")
+    def lookup(path: str) -> Any:
+        return requests.get(f"{server.url}/{path}", timeout=60).json()
+
+    with playhead.fixtures("record", http=True):
+        inside = lookup("json")
+        outside = requests.get(f"{server.url}/json", timeout=60).json()
+    assert (len(files(here, "op.*.json")), len(files(here, "http.*.json"))) == (1, 1)
+    with playhead.fixtures("replay", http=True, strict=True):
+        assert lookup("json") == inside
+        assert requests.get(f"{server.url}/json", timeout=60).json() == outside
+    assert server.count("/json") == 2
+    with pytest.raises(MissingFixtureError), playhead.fixtures("replay", http=True):
+        lookup("count")
+    assert server.count("/count") == 0

@@ -244,6 +244,70 @@ def test_r40_an_interrupt_is_never_recorded(here: Path) -> None:
     assert files(here) == []
 
 
+def test_a_miss_names_the_live_call_that_a_value_came_from() -> None:
+    minted = iter(["id-111", "id-222"])
+
+    @playhead.op("mint_id", effect="read")
+    def mint_id(n: int) -> str:
+        return next(minted)
+
+    @playhead.op("send", effect="write")
+    def send(id: str, to: str) -> str:
+        return to
+
+    with playhead.fixtures("record"):
+        send(mint_id(1), "x")
+    with pytest.raises(MissingFixtureError, match="/id came from live call mint_id") as caught:
+        with playhead.fixtures("auto"):
+            send(mint_id(2), "x")
+    error = caught.value
+    assert (error.tool, error.reason, error.closest and error.closest["differences"]) == ("send", "other_args", ["/id"])
+    assert error.key.startswith("1:")
+    assert error.folder.endswith("fixtures")
+    assert "record" in error.command
+
+
+def test_a_schema_decides_what_is_a_secret(here: Path) -> None:
+    marked: Any = {"properties": {"session_token": {"x-playhead-secret": False}, "code": {"x-playhead-secret": True}}}
+
+    @playhead.op("f", effect="read", output=marked)
+    def f():  # pyright: ignore
+        return {"session_token": "open-to-all", "code": "hidden-9911"}
+
+    with playhead.fixtures("record"):
+        f()
+    text = files(here)[0].read_text()
+    assert ("open-to-all" in text, "hidden-9911" in text) == (True, False)
+
+
+def test_blocks_inside_a_command_get_what_it_was_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reports = here / "reports"
+    reports.mkdir()
+    said = {"http": None, "effects": "read", "save": "always", "strict": True, "command": "playhead fixtures run"}
+    monkeypatch.setenv("PLAYHEAD_FIXTURE_RUN", str(reports))
+    monkeypatch.setenv("PLAYHEAD_FIXTURE_OPTIONS", json.dumps(said))
+
+    @playhead.op("send", effect="write")
+    def send(to: str) -> str:
+        return to
+
+    poll = counted()
+    with suppress(RuntimeError):
+        with playhead.fixtures("record"):
+            poll("a")
+            with pytest.raises(OpError, match="effects: read"):
+                send("x")
+            raise RuntimeError
+    with pytest.raises(MissingFixtureError, match="playhead fixtures run"):
+        with playhead.fixtures("replay"):
+            poll("b")
+    from playhead.engine.fixture_report import reports_in
+
+    first, second = reports_in(reports)
+    assert ([row.status for row in first.rows], first.handed) == (["recorded", "refused"], None)
+    assert (second.mode, second.failed) == ("replay", True)
+
+
 # declared types of every kind
 
 
