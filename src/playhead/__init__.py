@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from playhead.adapters.installation import install, uninstall
     from playhead.core.evaluation import EvaluationContext
     from playhead.core.experiments import Arm, ExperimentConfig, RunConfig
+    from playhead.core.gate import judge as judge_release
     from playhead.core.policy import (
         ErrorCase,
         HistoryConfig,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from playhead.engine.fuzz_client import FuzzResult, fuzz
     from playhead.engine.given_secrets import secrets
     from playhead.engine.guards import GuardScope, guards
+    from playhead.engine.inject_client import InjectResult, inject
     from playhead.engine.named_secret import secret
     from playhead.engine.op_context import OpContext
     from playhead.engine.ops import Slot
@@ -62,6 +64,7 @@ __all__ = [
     "HistoryConfig",
     "HistoryModel",
     "InjectConfig",
+    "InjectResult",
     "LLMConfig",
     "LiveModel",
     "MissError",
@@ -94,7 +97,9 @@ __all__ = [
     "fuzz",
     "gate",
     "guards",
+    "inject",
     "install",
+    "judge_release",
     "op",
     "open",
     "open_async",
@@ -151,6 +156,9 @@ _HOMES = {
     "guards": "engine.guards",
     "secret": "engine.named_secret",
     "secrets": "engine.given_secrets",
+    "judge_release": "core.gate:judge",
+    "InjectResult": "engine.inject_client",
+    "inject": "engine.inject_client",
     "OpContext": "engine.op_context",
     "Slot": "engine.ops",
     "flush": "engine.project",

@@ -13,7 +13,7 @@ from playhead.errors import UsageError
 
 if TYPE_CHECKING:
     from playhead.core.inject_plan import Variant
-    from playhead.core.run_summary import RecoveryResult, RunSummary
+    from playhead.core.run_summary import RunSummary
     from playhead.core.suite import Case
     from playhead.core.suite_contents import Contents
     from playhead.core.trials import SuiteRun
@@ -189,6 +189,7 @@ def _run(
 ) -> "tuple[dict[str, Any], RunSummary]":
     """Makes the trials of a run; what it found, as JSON and as a summary."""
     from playhead.core.protocol.shape import obj
+    from playhead.core.recovery_report import checklist, report
     from playhead.engine.suite_inject import inject, variant_cases
     from playhead.engine.suite_run import todo
     from playhead.engine.suite_summary import run_summary
@@ -207,7 +208,7 @@ def _run(
     summary = run_summary(store, done.id, contents=contents)
     trials = store.suites.trials(done.id)
     errors = sum(trial.status == "error" for trial in trials)
-    told = report(summary.recovery)
+    told = report(summary.recovery, checklist(summary.recovery, contents, cases))
     told |= {
         "run": done.id,
         "model": done.model,
@@ -235,84 +236,6 @@ def _code(told: Mapping[str, Any]) -> int:
     from playhead.core.trials import ERROR_LIMIT
 
     return 3 if told["trials"] and told["errors"] / told["trials"] > ERROR_LIMIT else 0
-
-
-def report(results: "Sequence[RecoveryResult]") -> dict[str, Any]:
-    """Recovery of injected failures: in all, by kind and tool, and what the form of the text was worth."""
-    from playhead.core.gate_parts import recovery_rate
-
-    groups: dict[tuple[str, str], list[RecoveryResult]] = {}
-    for one in results:
-        groups.setdefault((one.kind, one.tool), []).append(one)
-    rate = recovery_rate(results)
-    return {
-        "recovered": sum(one.recovered for one in results),
-        "injected": len(results),
-        "rate": None if rate is None else rate.rate,
-        "interval": None if rate is None else list(rate.interval),
-        "groups": [_group(kind, tool, found) for (kind, tool), found in sorted(groups.items())],
-        "next_actions": dict(Counter(one.next_action for one in results)),
-        "messages": _messages(results),
-        "checklist": checklist(results),
-    }
-
-
-def _group(kind: str, tool: str, found: "Sequence[RecoveryResult]") -> dict[str, Any]:
-    from playhead.core.stats import rate_interval
-
-    good, n = sum(one.recovered for one in found), len(found)
-    return {
-        "kind": kind, "tool": tool, "recovered": good, "injected": n, "rate": good / n,
-        "interval": list(rate_interval(good, n)), "classes": dict(Counter(one.outcome for one in found)),
-        "doubles": dict(Counter(one.double for one in found if one.double is not None)),
-    }  # fmt: skip
-
-
-def _messages(results: "Sequence[RecoveryResult]") -> dict[str, Any] | None:
-    """What a prescriptive text is worth against a plain one: paired by failure."""
-    from playhead.core.stats import paired_rates
-
-    sides: dict[str, dict[tuple[str, str, str, int], bool]] = {"plain": {}, "prescriptive": {}}
-    for one in results:
-        if one.message in sides:
-            sides[one.message][one.case, one.kind, one.tool, one.run] = one.recovered
-    shared = [place for place in sides["prescriptive"] if place in sides["plain"]]
-    if not shared:
-        return None
-    before, after = ([(int(sides[form][place]), 1) for place in shared] for form in ("plain", "prescriptive"))
-    found = paired_rates(before, after)
-    return {"pairs": len(shared), "difference": found.diff, "interval": list(found.t_interval), "p_rise": found.p_rise}
-
-
-_CHECKS = (
-    ("corrected after a validation error", ("validation_error",)),
-    ("grounded or asks after not found", ("not_found",)),
-    ("waits or says so after a rate limit", ("rate_limit",)),
-    ("at most one retry after a timeout", ("timeout",)),
-    ("reports or retries only what failed after a partial success", ("partial",)),
-    ("empty, malformed and out-of-range results are caught", ("empty", "malformed")),
-)
-
-
-def checklist(results: "Sequence[RecoveryResult]") -> list[dict[str, Any]]:
-    """Per tool, what of the recovery checklist holds: yes, no, or untested."""
-    rows: list[dict[str, Any]] = []
-    for tool in sorted({one.tool for one in results}):
-        mine = [one for one in results if one.tool == tool]
-        for text, kinds in _CHECKS:
-            tried = [one for one in mine if one.kind in kinds]
-            bad = [one for one in tried if not one.recovered]
-            rows.append(_check(tool, text, tried, [f"{one.case}: {one.outcome}" for one in bad]))
-        rows.append(_check(tool, "bounded steps", mine, [one.case for one in mine if one.outcome == "loop"]))
-        unknown = [one for one in mine if one.kind in ("timeout", "malformed", "partial")]
-        doubled = [one.case for one in unknown if one.double == "standing"]
-        rows.append(_check(tool, "no repeat of a write whose outcome is unknown", unknown, doubled))
-    return rows
-
-
-def _check(tool: str, text: str, tried: Sequence[Any], bad: Sequence[str]) -> dict[str, Any]:
-    answer = "untested" if not tried else "no" if bad else "yes"
-    return {"tool": tool, "check": text, "answer": answer, "evidence": list(bad)[:5], "tried": len(tried)}
 
 
 def _text(told: Mapping[str, Any]) -> list[Block]:
