@@ -210,16 +210,27 @@ def tools_digest(case: Case, tools: Tools) -> str:
     return _digest([to_json(tool) for tool in offered(case, tools).values()])[:32]
 
 
-def case_digest(case: Case, tools: Tools) -> str:
-    """What changes when the history, tools, recorded calls, label or facts of a case do."""
+def case_digest(case: Case, tools: Tools, texts: dict[str, bytes] | None = None) -> str:
+    """What changes when the history, tools, recorded calls, label or facts of a case do.
+
+    Args:
+        texts: canonical texts of these tools; filled, and to be given again for the next case of the same suite.
+    """
     whole = case_json(case)
     kept = {name: whole.get(name) for name in ("history", "recorded", "answer", "label", "facts")}
-    return _digest({**kept, "tools": [to_json(tool) for tool in offered(case, tools).values()]})[:32]
+    known = {} if texts is None else texts
+    for name in case.tools:
+        if name not in known:
+            known[name] = canonical_stored(plain_json(to_json(tools[name])))
+    by_seen = {tools[name].name: known[name] for name in case.tools}
+    listed = b",".join(by_seen.values())  # "tools" is the last member in canonical order
+    return sha256(canonical_stored(plain_json(kept))[:-1] + b',"tools":[' + listed + b"]}").hexdigest()[:32]
 
 
 def suite_digest(suite: Suite, cases: Iterable[Case], tools: Tools) -> str:
     """What changes when any case that is run, or what is declared of the tools, does."""
-    digests = sorted([case.id, case_digest(case, tools)] for case in cases if case.status == "active")
+    texts: dict[str, bytes] = {}
+    digests = sorted([case.id, case_digest(case, tools, texts)] for case in cases if case.status == "active")
     return _digest({"effects": to_json(suite).get("effects"), "cases": digests})[:32]
 
 

@@ -62,7 +62,8 @@ def summary_of(
     tried = [known[id] for id in run.cases if id in known]
     made = {"inject", "fuzz", "probes"} & run.config.keys()  # cases that a run makes are none of the suite's
     gone = 0 if made else len(run.cases) - len(tried)
-    cases = [_case(case, settled[case.id], contents, trials.get(case.id, ()), groups, trusted) for case in tried]
+    texts: dict[str, bytes] = {}
+    cases = [_case(case, settled[case.id], contents, trials.get(case.id, ()), groups, trusted, texts) for case in tried]
     notes = (*run.notes, *([f"{gone} cases of the run are no longer in the suite"] if gone else []))
     return RunSummary(
         run=run.id, suite=run.suite, suite_digest=run.suite_digest, model=run.model, cases=tuple(cases),
@@ -101,7 +102,7 @@ def _intents(contents: Contents) -> tuple[IntentInfo, ...]:
 
 def _case(
     case: Case, one: Settled, contents: Contents, trials: Sequence[Trial], groups: Mapping[str, Audit],
-    trust: Sequence[str],
+    trust: Sequence[str], texts: dict[str, bytes],
 ) -> CaseResult:  # fmt: skip
     labelled = case.model_copy(update={"label": one.label})
     declared = schemas(case, contents.tools)
@@ -116,7 +117,7 @@ def _case(
         label_digest=label_digest(one.label) if one.label is not None else None,
         active=active(one, groups, trust),
         tags=case.tags,
-        digest=case_digest(labelled, contents.tools),
+        digest=case_digest(labelled, contents.tools, texts),
         session=case.source.session,
         captured_at=case.source.captured_at,
         findings=tuple(map(str, findings)),
