@@ -89,3 +89,14 @@ for adapter, versions in THIN.items():
 
 for adapter, harness in APART.items():
     nox.session(name=f"measure-{adapter}")(measuring(harness, THIN[adapter]["newest"]))
+
+
+@nox.session(name="third-party-tools")
+def third_party_tools(session: nox.Session) -> None:
+    """Fuzzes tools of other packages for real, and injects failures over them (``-s`` prints the figures).
+
+    What bfcl-eval needs to run models (torch, among others) its tools do not need.
+    """
+    session.install("-e", ".", *TOOLS, "agentdojo", "mpmath")
+    session.install("--no-deps", "bfcl-eval")
+    session.run(*PYTEST, "-s", "-W", "ignore", "tests/thin/test_third_party_tools.py", *session.posargs)

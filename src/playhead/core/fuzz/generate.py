@@ -21,6 +21,8 @@ from playhead.core.values import JSON
 
 LONG_TEXT: Final = 100_000
 MANY_ITEMS: Final = 10_000
+_TELLING: Final = frozenset({"large_number", "enum_synonym", "date_impossible", "near_miss_id", "left_out", "null"})
+"""Changes that show something most often: they go before others of their place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,16 +100,17 @@ def _once(candidates: Iterable[_Candidate]) -> list[_Distinct]:
 
 def _spread(candidates: Sequence[_Distinct], most: int, seed: str) -> list[_Distinct]:
     """At most so many: each time from the place and kind of change that are used least; what breaks a declared rule
-    goes first, the rest is drawn by digest."""
+    goes first, then what tells most; the rest is drawn by digest."""
     rank = {
         one.digest: sha256(f"{seed}:{one.made.mutation}:{one.made.pointer}:{one.digest}".encode()).digest()
         for one in candidates
     }
     at, kind = Counter[str](), Counter[str]()
 
-    def order(one: _Distinct) -> tuple[int, bool, int, bytes]:
+    def order(one: _Distinct) -> tuple[int, bool, bool, int, bytes]:
         made = one.made
-        return at[made.pointer], made.expectation != "schema", kind[made.mutation], rank[one.digest]
+        declared, telling = made.expectation == "schema", made.mutation in _TELLING
+        return at[made.pointer], not declared, not telling, kind[made.mutation], rank[one.digest]
 
     left: list[_Distinct] = list(candidates)
     chosen: list[_Distinct] = []
