@@ -219,7 +219,7 @@ class PlayheadPlugin:
             self.collected = self._work.collected(session, whole=self._whole)
         if hasattr(self.config, "workeroutput"):
             self.config.workeroutput["playhead"] = self.collected  # type: ignore[attr-defined]
-        elif self.rows or self.trials:
+        elif self.rows or self.trials or self.config.getoption("playhead_report"):
             from playhead.pytest_plugin.summary import summary_of
 
             summary = summary_of(self)

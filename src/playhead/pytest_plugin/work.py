@@ -92,6 +92,7 @@ class Work:
         if problem is not None:
             pytest.fail(problem, pytrace=False)
         test = item.stash[_TEST]
+        test.begin()  # anew, where something runs a test again
         try:
             return test.tape.enter()
         except PlayheadError as error:

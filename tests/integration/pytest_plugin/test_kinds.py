@@ -183,7 +183,7 @@ def test_requests_are_recorded_and_served(suite: Suite, server: HTTPServer) -> N
     assert _Orders.seen == 1
 
 
-def test_a_replay_reaches_loopback_and_nothing_else(suite: Suite, server: HTTPServer) -> None:
+def test_a_replay_reaches_loopback_and_nothing_else_r22(suite: Suite, server: HTTPServer) -> None:
     suite.write(
         "import socket\n"
         "@pytest.mark.playhead\ndef test_a():\n    lookup('1')\n"

@@ -35,7 +35,7 @@ def test_the_marker_or_the_fixture_is_enough_and_a_replay_runs_no_op(suite: Suit
     result.stdout.fnmatch_lines(["2 served, 0 recorded, 0 missed, 0 leftovers, 0 outdated, 0 orphans"])
 
 
-def test_a_replay_without_recordings_is_an_error_before_the_body_r22(suite: Suite) -> None:
+def test_a_replay_without_recordings_is_an_error_before_the_body_r21(suite: Suite) -> None:
     suite.write("@pytest.mark.playhead\ndef test_a():\n    os.mkdir('ran')\n    lookup('1')\n")
     result = suite.run()
     result.assert_outcomes(errors=1)
@@ -80,7 +80,7 @@ def test_a(late):
 
 
 @pytest.mark.parametrize("place", ["body", "teardown"])
-def test_a_miss_that_was_swallowed_fails_the_test_with_its_whole_text(suite: Suite, place: str) -> None:
+def test_a_miss_that_was_swallowed_fails_the_test_with_its_whole_text_r23(suite: Suite, place: str) -> None:
     suite.write(SWALLOWED.format(body=False, teardown=False))
     suite.record()
     suite.write(SWALLOWED.format(body=place == "body", teardown=place == "teardown"))
@@ -175,7 +175,7 @@ def test_a_test_whose_fixture_fails_in_its_end_saves_nothing(suite: Suite) -> No
     assert suite.files() == []
 
 
-def test_leftovers_are_told_of_tests_that_ran_to_their_end(suite: Suite) -> None:
+def test_leftovers_are_told_of_tests_that_ran_to_their_end_r37(suite: Suite) -> None:
     both = "@pytest.mark.playhead\ndef test_a():\n    lookup('1')\n    lookup('2')\n"
     suite.write(both)
     suite.record()
@@ -284,6 +284,32 @@ def test_calls_that_missed_are_in_the_report(suite: Suite) -> None:
     (test,) = json.loads((suite.path / "report.json").read_text())["tests"]
     assert test["missed"] == 1
     assert test["misses"][0].startswith("no recording answers orders.lookup")
+
+
+def test_a_report_is_written_where_no_test_used_fixtures(suite: Suite) -> None:
+    suite.write("def test_a():\n    pass\n")
+    suite.run("--playhead-report=r.json")
+    assert json.loads((suite.path / "r.json").read_text())["tests"] == []
+
+
+AGAIN = """
+from _pytest.runner import runtestprotocol
+def pytest_runtest_protocol(item, nextitem):
+    runtestprotocol(item, nextitem=nextitem, log=False)
+    for report in runtestprotocol(item, nextitem=nextitem, log=False):
+        item.ihook.pytest_runtest_logreport(report=report)
+    return True
+"""
+
+
+def test_a_test_that_is_run_again_is_served_again(suite: Suite) -> None:
+    suite.write("@pytest.mark.playhead\ndef test_a():\n    lookup('1')\n")
+    suite.record()
+    suite.write("@pytest.mark.playhead\ndef test_a():\n    lookup('1')\n    assert not calls\n")
+    (suite.path / "conftest.py").write_text(AGAIN)
+    result = suite.run()
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["1 served, 0 recorded, 0 missed,*"])
 
 
 def test_fields_are_ignored_by_op(suite: Suite) -> None:

@@ -92,6 +92,15 @@ def test_workers_of_xdist_make_one_summary(suite: Suite) -> None:
     assert (suite.path / "junit.xml").read_text().count('name="playhead_served"') == 4
 
 
+def test_workers_record_one_set_together_r27(suite: Suite) -> None:
+    names = "".join(f"@pytest.mark.playhead(set='shared')\ndef test_{n}():\n    lookup('{n}')\n" for n in "abcd")
+    suite.write(names)
+    result = suite.record("-p", "xdist.plugin", "-p", "xdist.looponfail", "-n2")
+    result.assert_outcomes(passed=4)
+    assert len(suite.files()) == 4
+    suite.run().assert_outcomes(passed=4)
+
+
 def test_a_marker_that_cannot_be_is_told_with_xdist_too(suite: Suite) -> None:
     suite.write("@pytest.mark.playhead(sett=1)\ndef test_a():\n    pass\n")
     result = suite.run("-p", "xdist.plugin", "-p", "xdist.looponfail", "-n1")
