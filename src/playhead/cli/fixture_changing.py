@@ -145,6 +145,7 @@ def diff(
         }
         for each in (found if all else differing)
     ]  # fmt: skip
+    rows = context.project.redactor().redact(rows).value  # files may have been edited by hand
     counts = {
         status: sum(1 for each in found if each.status == status) for status in ("same", "changed", "new", "gone")
     }

@@ -169,13 +169,18 @@ def show_fixture(file: str, /, *, context: Ctx, dir: str | None = None) -> Resul
             raise UsageError(f"{file!r} is in several sets", hint=f"give a path: {', '.join(map(str, found[:3]))}")
         path = found[0]
     fixture = folder.read(path)
-    value = folder.value(fixture, str(path.parent.relative_to(folder.root)) if folder.root in path.parents else "")
-    data = {
+    below = path.absolute().parent
+    set_name = "/".join(below.relative_to(folder.root).parts) if below.is_relative_to(folder.root) else ""
+    outcome = fixture.outcome
+    if "body" in outcome:
+        outcome = {"kind": "value", "value": folder.value(fixture, set_name)}
+    held: dict[str, Any] = {
         "file": str(path), "kind": fixture.kind, "tool": fixture.tool, "key": fixture.key, "args": fixture.args,
         "occurrence": fixture.occurrence, "redacted": list(fixture.redacted), "recorded": fixture.recorded,
-        "outcome": {"kind": fixture.outcome.get("kind"), "value": value},
+        "outcome": outcome,
     }  # fmt: skip
-    pairs: list[tuple[str, object]] = [(name, shown.brief(held)) for name, held in data.items()]
+    data: dict[str, Any] = context.project.redactor().redact(held).value  # a file may have been edited by hand
+    pairs: list[tuple[str, object]] = [(name, shown.brief(value)) for name, value in data.items()]
     return Result(data=data, text=[Fields(pairs)])
 
 

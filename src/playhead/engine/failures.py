@@ -47,6 +47,7 @@ KNOWN_CLASSES: dict[str, tuple[str, ...]] = {
 
 _ToJson = Callable[[Any], JSON]
 _FromJson = Callable[[JSON], BaseException]
+_outcomes: set[str] = set()  # what `register_error` was told of: outcomes of every op
 _registered: dict[str, tuple[type[Exception], _ToJson | None, _FromJson | None]] = {}
 
 
@@ -61,17 +62,24 @@ def register_error(
     if not (isinstance(given, type) and issubclass(given, Exception)):
         raise TypeError(f"register_error takes an Exception class, not {cls!r}")
     _registered[_name(cls)] = (cls, to_json, from_json)
+    _outcomes.add(_name(cls))
     return cls
+
+
+def make_known(cls: type[Exception]) -> None:
+    """Lets a recorded ``cls`` be raised again as itself, as one op lists it; for others it says no more than before."""
+    if _name(cls) not in _outcomes:
+        _registered[_name(cls)] = (cls, None, None)
 
 
 def is_registered(cls: type) -> bool:
     """Whether `register_error` was told of this class."""
-    return _name(cls) in _registered
+    return _name(cls) in _outcomes
 
 
 def is_registered_name(module: str, name: str) -> bool:
     """`is_registered`, for a class that is known by its name only."""
-    return f"{module}.{name}" in _registered
+    return f"{module}.{name}" in _outcomes
 
 
 def capture(error: BaseException, *, _depth: int = 0) -> ErrorInfo:

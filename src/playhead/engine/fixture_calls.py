@@ -47,7 +47,8 @@ class FixtureRow:
     pointers: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     """``loose``: pointers were ignored; ``outdated``: recorded under another declaration or code; ``stale``: it does
-    not fit the declared result; ``superseded``: recording it again failed (``note``: why), so the answer is older."""
+    not fit the declared result; ``superseded``: recording it again failed (``note``: why), so the answer is older;
+    ``repeated``: it answered before, as ``repeat`` and ``sequence`` allow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +93,7 @@ class Run(Protocol):
     def write(self, order: int, fixture: Fixture) -> None: ...
     def now(self) -> str: ...
     def ran_live(self, tool: str, outcome: JSON) -> None: ...
+    def repeats(self, fixture: Fixture) -> bool: ...
     def superseded(self, key: str) -> str | None: ...
 
 
@@ -188,7 +190,8 @@ class FixtureCall:
             raise run.stop(error) from None
         older = run.superseded(self.key)
         marks = (*marks, *(("loose",) if fixture.ignored or self._ignored else ()))
-        self._row("served", fixture, note=older or "", marks=(*marks, *(("superseded",) if older else ())))
+        marks = (*marks, *(("superseded",) if older else ()), *(("repeated",) if run.repeats(fixture) else ()))
+        self._row("served", fixture, note=older or "", marks=marks)
         run.end(self)
         return value
 
@@ -227,7 +230,11 @@ class FixtureCall:
         for member in ("value", "items", "error"):
             if member not in outcome:
                 continue
-            cleaned = run.redactor.redact(outcome[member], outcome=True, schema=schema if member == "value" else None)
+            value = outcome[member]
+            if member == "items" and is_list(value):
+                cleaned = run.redactor.redact_items(value)
+            else:
+                cleaned = run.redactor.redact(value, outcome=True, schema=schema if member == "value" else None)
             if cleaned.refused:
                 self.skip(f"{cleaned.refused[0]} is not text and holds a secret", lost=True)
                 return

@@ -176,7 +176,7 @@ def _outcome(node: Node, op: Op) -> dict[str, JSON]:
     if node.attributes.get("partial") is True:
         raise _LeftOutError("its consumer left before the end")
     if found.kind is OutcomeKind.ERROR and found.error is not None:
-        if not _says_something(found.error):
+        if not _says_something(found.error, op):
             raise _LeftOutError(f"{found.error.class_name} says nothing about the op")
         return {"kind": "error", "error": stored_error(found.error)}
     if found.kind is not OutcomeKind.VALUE:
@@ -193,9 +193,10 @@ def _value(found: Outcome, op: Op) -> dict[str, JSON]:
     return {"kind": "value", "items": results} if stream else {"kind": "value", "value": found.value}
 
 
-def _says_something(error: ErrorInfo) -> bool:
+def _says_something(error: ErrorInfo, op: Op) -> bool:
     """Whether the error is an outcome of the op, and not of the world around it."""
-    return error.status is not None or is_registered_name(error.module or "", error.class_name)
+    listed = any((each.__module__, each.__qualname__) == (error.module, error.class_name) for each in op.options.errors)
+    return error.status is not None or listed or is_registered_name(error.module or "", error.class_name)
 
 
 def _time(ns: int) -> str:

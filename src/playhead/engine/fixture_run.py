@@ -85,7 +85,9 @@ class FixtureRun:
         folder.place(options.set_name)  # a name that is none is told before anything runs
         self._writer = FixtureWriter(folder, options.set_name, ids(), only_last=options.sequence == "last")
         self._older: dict[tuple[str, str], dict[tuple[str, int], Fixture]] = {}
+        self._answered: set[str] = set()
         self._live: dict[str, str] = {}
+        self._named: set[str] = set()
         self._notes: dict[str, Note] | None = None
         self.claims: Path | None = None
         """Where the processes of one command keep track of what is used up, so that none is served twice."""
@@ -198,13 +200,21 @@ class FixtureRun:
             found = self._older[kind, tool] = {}
             for _, fixture in self.folder.of_tool(self.options.set_name, kind, tool, limit=sys.maxsize):
                 with suppress(NoKeyError):
-                    if is_older(fixture) and (key := key_again(fixture, self._is_configured)) is not None:
+                    if is_older(fixture) and (key := key_again(fixture, self.is_configured)) is not None:
                         found.setdefault((key, fixture.occurrence), fixture)
         return self._older[kind, tool]
 
-    def _is_configured(self, name: str) -> bool:
-        names = (*self.configured, *self.redactor.configured_names)
+    def is_configured(self, name: str) -> bool:
+        """Whether keys are free of the secret of this name."""
+        names = (*self.configured, *self.redactor.configured_names, *self._named)
         return any(fnmatch.fnmatchcase(name, each) for each in names)
+
+    def named(self, name: str, value: str | None) -> None:
+        """A secret that the program has asked for by its name, which keys are free of from now on."""
+        if value is None:
+            self._named.add(name)
+        else:
+            self.redactor.configure(name, value)
 
     def unclaim(self, key: str) -> None:
         """Gives back what `claim` found: a miss uses up nothing."""
@@ -258,6 +268,13 @@ class FixtureRun:
         """Why recording a key again failed, where what answers it is older for that."""
         note = self._noted(key)
         return note.reason if note is not None and note.superseded else None
+
+    def repeats(self, fixture: Fixture) -> bool:
+        """Whether a fixture answers once more; from now on it has answered."""
+        with self.lock:
+            before = fixture.name in self._answered
+            self._answered.add(fixture.name)
+            return before
 
     def ran_live(self, tool: str, outcome: JSON) -> None:
         """Notes what a live call gave, to name it where a later call misses for that."""

@@ -15,7 +15,7 @@ from playhead.core.fixture_modes import EFFECTS
 from playhead.core.secret_names import is_credential_name
 from playhead.core.values import JSON
 from playhead.engine.binding import FunctionBinder
-from playhead.engine.failures import register_error
+from playhead.engine.failures import make_known
 from playhead.engine.op_schema import InputShape, OutputShape
 from playhead.errors import ConfigError, OpError
 
@@ -154,7 +154,7 @@ class Op:
         self.output = OutputShape(self.binder, options.output, stream=options.stream)
         self._check()
         for cls in options.errors:
-            register_error(cls)
+            make_known(cls)
 
     def _check(self) -> None:
         options = self.options

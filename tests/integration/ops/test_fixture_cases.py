@@ -236,6 +236,28 @@ def test_r40_errors_come_back_as_what_they_were(error: Exception, cls: type[Exce
         assert repr(found.__cause__) == "ValueError('inner')"
 
 
+@pytest.mark.parametrize("library", ["httpx", "requests"])
+def test_r40_status_errors_of_http_clients_come_back_as_themselves(library: str) -> None:
+    client: Any = pytest.importorskip(library)
+
+    def failed(n: int) -> Exception:
+        response: Any = client.Response(429, headers={"retry-after": "7"}) if library == "httpx" else client.Response()
+        if library == "httpx":
+            response.request = client.Request("GET", "http://shop.example/")
+            return client.HTTPStatusError("slow down", request=response.request, response=response)
+        response.status_code = 429
+        return client.HTTPError("slow down", response=response)
+
+    poll = counted(failed)
+    cls = client.HTTPStatusError if library == "httpx" else client.HTTPError
+    for mode in ("record", "replay"):
+        with playhead.fixtures(mode):
+            with pytest.raises(cls, match="slow down") as caught:
+                poll("q")
+        assert caught.value.response.status_code == 429
+    assert len(poll.seen) == 1
+
+
 def test_r40_an_interrupt_is_never_recorded(here: Path) -> None:
     poll = counted(lambda n: KeyboardInterrupt())
     with suppress(KeyboardInterrupt):

@@ -121,6 +121,27 @@ def test_a_file_with_a_secret_or_without_sense_gets_no_key(
     assert "hunter2" not in json.dumps(said)
 
 
+def test_what_is_shown_of_an_edited_file_holds_no_secret(here: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded("a")
+    (path,) = files(here)
+    path.write_text(path.read_text().replace('"n": 1', '"n": "hunter2-hunter2"'))
+    monkeypatch.setenv("STRIPE_SECRET", "hunter2-hunter2")
+    recorded("a", set="new")
+    for words in (("show", str(path)), ("diff", "", "new")):
+        said = run(*words)[1]
+        assert "hunter2" not in json.dumps(said)
+        assert "[REDACTED:STRIPE_SECRET]" in json.dumps(said)
+
+
+def test_a_recorded_error_is_shown(here: Path, run: Any) -> None:
+    poll = counted(lambda n: playhead.OpError("gone", status=410))
+    with playhead.fixtures("record"):
+        with pytest.raises(playhead.OpError):
+            poll("a")
+    code, said = run("show", files(here)[0].name)
+    assert (code, said["outcome"]["error"]["status"]) == (0, 410)
+
+
 # prune
 
 

@@ -1,6 +1,9 @@
 """`playhead fixtures run` and `check`: a command's ops and requests are fixtures, whatever its processes are."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -105,6 +108,46 @@ def test_nobody_is_asked_and_nothing_runs(here: Path, run: Any, monkeypatch: pyt
     assert main(["fixtures", "run", "--mode", "live", "--allow-live", "--", "./no-such-program"]) == 2
     assert main(["fixtures", "run", "--mode", "live", "--allow-live"]) == 2
     assert not (here / "live").exists()
+
+
+class _Process:
+    """Of a command that somebody interrupts."""
+
+    def __init__(self, *ends: Any) -> None:
+        self._ends = iter(ends)
+        self.sent: list[int] = []
+
+    def wait(self, timeout: float | None = None) -> int:
+        end = next(self._ends)
+        if end == "asked":
+            os.kill(os.getpid(), signal.SIGTERM)
+            return -signal.SIGTERM
+        if isinstance(end, BaseException):
+            raise end
+        return end
+
+    def send_signal(self, number: int) -> None:
+        self.sent.append(number)
+
+    def kill(self) -> None:
+        self.sent.append(signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("ends", "code", "sent"),
+    [
+        ((KeyboardInterrupt(), -2), -2, []),
+        ((KeyboardInterrupt(), subprocess.TimeoutExpired("c", 1), -9), -9, [signal.SIGKILL]),
+        (("asked",), -15, [signal.SIGTERM]),
+    ],
+    ids=["interrupt", "stubborn", "terminate"],
+)
+def test_an_interrupt_reaches_the_command_which_is_waited_for(ends: Any, code: int, sent: list[int]) -> None:
+    from playhead.engine.fixture_command import _wait  # pyright: ignore[reportPrivateUsage]
+
+    process: Any = _Process(*ends)
+    assert _wait(process) == (code, True)
+    assert process.sent == sent
 
 
 class _Counting(BaseHTTPRequestHandler):

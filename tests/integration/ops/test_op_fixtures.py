@@ -325,8 +325,9 @@ def test_r15_repeats_on_purpose(repeat: Any, expected: list[int]) -> None:
     with playhead.fixtures("record"):
         for _ in range(3):
             poll("q")
-    with playhead.fixtures("replay", repeat=repeat):
+    with playhead.fixtures("replay", repeat=repeat) as tape:
         assert [poll("q")["n"] for _ in range(5)] == expected
+    assert ["repeated" in row.marks for row in tape.ledger] == [False] * 3 + [True] * 2
 
 
 def test_sequence_last_keeps_one_file_per_key(here: Path) -> None:

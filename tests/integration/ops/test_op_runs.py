@@ -80,6 +80,17 @@ def test_r39_errors_that_say_nothing_are_not_recorded_and_the_miss_says_why(here
         assert poll("q") == {"n": 2}
 
 
+def test_a_class_that_one_op_lists_says_nothing_about_another(here: Path) -> None:
+    @playhead.op("other", effect="read", errors=[LookupError])
+    def other() -> None: ...
+
+    poll = counted(lambda n: LookupError("no"))
+    with playhead.fixtures("record"):
+        with pytest.raises(LookupError):
+            poll("q")
+    assert files(here) == []
+
+
 def test_a_timeout_is_not_recorded(here: Path) -> None:
     @playhead.op("slow", effect="read", timeout=0.01)
     async def slow() -> None:
