@@ -193,3 +193,33 @@ def test_t22_no_recording_is_changed_and_two_runs_are_one(playhead: Playhead, sh
     assert runs[0]["injected"] > 30
     assert {k: v for k, v in runs[0].items() if k != "run"} == {k: v for k, v in runs[1].items() if k != "run"}
     assert exported() == before
+
+
+def test_a_report_says_where_to_look_first_and_what_of_the_checklist_holds(playhead: Playhead):
+    tools = json.loads(Path("suite/tools.json").read_text())
+    tools["get_order"]["parameters"]["properties"]["id"] = {"type": "string", "description": "Which one of the orders"}
+    Path("suite/tools.json").write_text(json.dumps(tools))
+    label = {"kind": "call", "calls": [{"tool": "get_order", "arguments": {"order_id": "4821"}}]}
+    failed = {"kind": "result_error", "value": "invalid input"}
+    history = [
+        *CASE["history"], {"role": "assistant", "calls": [{"id": "h1", "tool": "refund", "arguments": {}}]},
+        {"role": "tool", "call_id": "h1", "outcome": failed},
+    ]  # fmt: skip
+    case = {**CASE, "history": history, "label": label, "source": {"captured_at": "2020-01-01T00:00:00Z"}}
+    Path("suite/cases.jsonl").write_text(json.dumps(case) + "\n")
+    run_id = playhead("suite", "run", "suite", "--model", "scripted:tell", "--runs", "1")["runs"][0]["run"]
+    failing = playhead("inject", "suite", "--model", "scripted:repeat", "--kind", "timeout")
+    told = playhead("suite", "report", run_id, "--recovery", failing["run"], "--to", "page.html")
+    assert "get_order /id: id: the name does not say what it holds (vague_name)" in told["look_first"]
+    assert "refund: the error text 'invalid input' is opaque, 1 times" in told["look_first"]
+    assert any("loops or blind repeats" in line for line in told["look_first"])
+    answers = {(row["tool"], row["check"]): row["answer"] for row in told["checklist"]}
+    assert answers["refund", "an approval gate"] == "no"
+    assert answers["refund", "error texts prescriptive"] == "no"
+    assert told["freshness"]["older"] == 1.0
+    assert "Recovery checklist" in Path("page.html").read_text()
+    playhead.capture.readouterr()
+    run(["suite", "report", run_id, "--output", "text"])
+    text = playhead.capture.readouterr().out
+    assert "100.0 % older than 90 days" in text
+    assert "where to look first:" in text

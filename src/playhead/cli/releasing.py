@@ -75,12 +75,13 @@ def gate(
     elif accept:
         text.append("not kept as last-release: only a run that passes is")
     if report:
+        from playhead.engine.releases import contents_of
         from playhead.engine.report_files import write_reports
 
         paths = [Path(path) for path in report]
         write_reports(
             paths, candidate, baseline=baseline, gate=verdict, recovery=injected, history=history,
-            redact=_redaction(context),
+            contents=contents_of(run, lambda: context.store), redact=_redaction(context),
         )  # fmt: skip
     return Result(data=_redaction(context)(gate_json(verdict)), text=text, exit_code=verdict.exit_code)
 

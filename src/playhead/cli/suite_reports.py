@@ -26,7 +26,7 @@ def report(
         to: Also write the report to this file (.html, .md, .xml or .json); may be given several times.
     """
     from playhead.core.reporting.data import report_json
-    from playhead.engine.releases import history_of
+    from playhead.engine.releases import contents_of, history_of
     from playhead.engine.report_files import FORMS, write_reports
 
     for path in to:
@@ -37,11 +37,13 @@ def report(
     injected = None if recovery is None else _read(context, recovery)
     history = history_of(run, found, lambda: context.store)
     redactor = context.project.redactor()
-    data: Any = redactor.redact(report_json(found, baseline=baseline, recovery_run=injected, history=history))[0]
+    contents = contents_of(run, lambda: context.store)
+    told = report_json(found, baseline=baseline, recovery_run=injected, history=history, contents=contents)
+    data: Any = redactor.redact(told)[0]
     if to:
         paths = [Path(path) for path in to]
         write_reports(
-            paths, found, baseline=baseline, recovery=injected, history=history,
+            paths, found, baseline=baseline, recovery=injected, history=history, contents=contents,
             redact=lambda value: redactor.redact(value)[0],
         )  # fmt: skip
     return Result(data=data, text=_report_text(data))
@@ -75,9 +77,31 @@ def _report_text(data: dict[str, Any]) -> list[Block]:
         matrix = [{"kind": kind, **found} for kind, found in data["recovery"]["matrix"].items()]
         columns = dict.fromkeys(name for row in matrix for name in row)
         text += [f"recovered: {percent(data['recovery']['rate'])}", Table(tuple(columns), matrix)]
+    if data["checklist"]:
+        rows = [{**row, "evidence": "; ".join(row["evidence"]) or None} for row in data["checklist"]]
+        text.append(Table(("tool", "check", "answer", "evidence"), rows))
+    condition = [("freshness", _fresh(data["freshness"])), ("held back", _held_back(data["held_back"]))]
+    if any(line is not None for _, line in condition):
+        text.append(Fields(condition))
     if data["look_first"]:
         text += ["", "where to look first:", *(f"  {line}" for line in data["look_first"])]
     return text
+
+
+def _fresh(found: dict[str, Any] | None) -> str | None:
+    if found is None:
+        return None
+    return (
+        f"median age {found['median_days']:.0f} days, {percent(found['older'])} older than "
+        f"{found['older_than_days']} days, of {found['cases']} cases"
+    )
+
+
+def _held_back(found: dict[str, Any] | None) -> str | None:
+    if found is None:
+        return None
+    read = "" if found["accesses"] is None else f", read {found['accesses']} times since the last refresh"
+    return f"{found['cases']} cases in this run{read}"
 
 
 def _runs(case: dict[str, Any]) -> str:

@@ -84,7 +84,7 @@ def checklist(
         cases: whose recorded failures show the tools' own error texts.
     """
     effects: Effects = contents.suite.effects if contents is not None else {}
-    texts = _texts(contents, cases) if contents is not None else []
+    texts = recorded_texts(contents, cases) if contents is not None else []
     rows: list[dict[str, Any]] = []
     for tool in sorted({one.tool for one in results}):
         mine = [one for one in results if one.tool == tool]
@@ -137,7 +137,7 @@ def _declared(tool: str, effect: ToolEffect) -> list[dict[str, Any]]:
     return rows
 
 
-def _texts(contents: Contents, cases: Iterable[Case]) -> list[ErrorText]:
+def recorded_texts(contents: Contents, cases: Iterable[Case]) -> list[ErrorText]:
     """The error texts that the recorded calls of cases gave, judged."""
     failures: list[Failure] = []
     tools = {tool.name: tool for tool in contents.tools.values()}

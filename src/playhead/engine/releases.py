@@ -13,10 +13,11 @@ from playhead.core.gate_criteria import Criteria, criteria_of
 from playhead.core.run_summary import RunSummary, from_text, to_text
 from playhead.core.values import JSON
 from playhead.engine.clock import SYSTEM_CLOCK, Clock
-from playhead.errors import ConfigError, NotFoundError
+from playhead.errors import ConfigError, NotFoundError, PlayheadError
 
 if TYPE_CHECKING:
     from playhead.core.case_history import History
+    from playhead.core.suite_contents import Contents
     from playhead.store.ports import Store
 
 LAST_RELEASE = "last-release"
@@ -59,6 +60,19 @@ def history_of(name: str, run: RunSummary, store: "Callable[[], Store]") -> "His
     from playhead.engine.suite_history import stored_history
 
     return stored_history(store(), run.run)
+
+
+def contents_of(name: str, store: "Callable[[], Store]") -> "Contents | None":
+    """The suite of a run that `read_run` gave; None for a run in a file, and where the suite is not at hand."""
+    from playhead.engine.suites import find_suite
+
+    if name == LAST_RELEASE or _is_file(name):
+        return None
+    run = store().suites.run(store().suites.resolve_run(name))
+    try:
+        return find_suite(store, str(run.config.get("suite") or run.suite)).contents()
+    except PlayheadError:
+        return None
 
 
 def _stored(store: "Store", name: str) -> RunSummary:

@@ -10,6 +10,7 @@ from playhead.core.case_history import History
 from playhead.core.gate import GateReport
 from playhead.core.reporting.data import report_json
 from playhead.core.run_summary import RunSummary
+from playhead.core.suite_contents import Contents
 from playhead.core.values import JSON
 from playhead.errors import UsageError
 
@@ -18,7 +19,7 @@ FORMS = (".html", ".md", ".xml", ".json")
 
 def write_reports(
     paths: Sequence[Path], run: RunSummary, *, baseline: RunSummary | None = None, gate: GateReport | None = None,
-    recovery: RunSummary | None = None, history: History | None = None,
+    recovery: RunSummary | None = None, history: History | None = None, contents: Contents | None = None,
     redact: Callable[[JSON], JSON] = lambda value: value,
 ) -> None:  # fmt: skip
     """Writes a report to each path, with everything secret taken out first.
@@ -26,7 +27,8 @@ def write_reports(
     Raises:
         UsageError: a name that ends otherwise, or a place that cannot be written.
     """
-    report: Any = redact(report_json(run, baseline=baseline, gate=gate, recovery_run=recovery, history=history))
+    found = report_json(run, baseline=baseline, gate=gate, recovery_run=recovery, history=history, contents=contents)
+    report: Any = redact(found)
     for path in paths:
         write_text(path, rendered(report, path.suffix))
 

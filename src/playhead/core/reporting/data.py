@@ -9,9 +9,12 @@ from playhead.core.case_runs import MEASURES, Measure, class_of, counted, result
 from playhead.core.gate import GateReport
 from playhead.core.gate_json import gate_json, plain_json
 from playhead.core.gate_parts import recovery_rate
+from playhead.core.recovery_report import checklist
 from playhead.core.reporting.condition import freshness, target_line
+from playhead.core.reporting.interface import interface_lines, tuned
 from playhead.core.run_summary import CaseResult, RecoveryResult, RunSummary
 from playhead.core.stats import clustered_rate, paired_rates, pass_k, recovery
+from playhead.core.suite_contents import Contents
 
 FORMAT: Final = "playhead.report/1"
 _TOP: Final = 10
@@ -19,11 +22,14 @@ _TOP: Final = 10
 
 def report_json(
     run: RunSummary, *, baseline: RunSummary | None = None, gate: GateReport | None = None,
-    recovery_run: RunSummary | None = None, history: History | None = None,
+    recovery_run: RunSummary | None = None, history: History | None = None, contents: Contents | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Everything about a run, against a baseline where there is one.
 
     The held-back slice is given in totals only; none of its cases is named.
+
+    Args:
+        contents: the suite, for what is to be said of its tools; nothing is where it is not at hand.
     """
     cases = counted(run.cases, "tune" if run.slice != "held_back" else "all")
     named = [case for case in cases if case.slice == "tune"]
@@ -50,7 +56,8 @@ def report_json(
         "unscored": sum(case.status == "active" and not case.active for case in run.cases),
         "retired": [case.id for case in run.cases if case.status == "retired"],
         "held_back": _held_back(run),
-        "look_first": _look_first(named, failures),
+        "checklist": checklist(failures, contents, tuned(contents)),
+        "look_first": [*_failing_places(named), *interface_lines(contents), *_stuck(failures)],
         "notes": list(run.notes),
     }
 
@@ -182,13 +189,16 @@ def _held_back(run: RunSummary) -> dict[str, Any] | None:
     return {"cases": len(mine), "accesses": run.held_back_accesses, "selection": _dimension(mine, None, "selection")}
 
 
-def _look_first(cases: Sequence[CaseResult], failures: Sequence[RecoveryResult]) -> list[str]:
-    """Interface findings, most frequent first: what to mend before any prompt is reworded."""
+def _failing_places(cases: Sequence[CaseResult]) -> list[str]:
+    """Arguments that fail most, and tools that are taken for another: what to mend before any prompt is reworded."""
     found = [
         f"{row['tool']} {row['pointer'] or '(whole call)'}: {row['error']} in {row['trials']} trials"
         for row in _argument_errors(cases)["places"][:_TOP]
     ]
     wrong = Counter(c.intent for c in cases for t in c.trials if t.reason == "wrong_tool")
-    found += [f"intent {intent}: another tool was chosen in {n} trials" for intent, n in wrong.most_common(3)]
+    return found + [f"intent {intent}: another tool was chosen in {n} trials" for intent, n in wrong.most_common(3)]
+
+
+def _stuck(failures: Sequence[RecoveryResult]) -> list[str]:
     stuck = Counter(r.tool for r in failures if r.outcome in ("loop", "blind_repeat"))
-    return found + [f"{tool}: failures led to {n} loops or blind repeats" for tool, n in stuck.most_common(3)]
+    return [f"{tool}: failures led to {n} loops or blind repeats" for tool, n in stuck.most_common(3)]

@@ -45,6 +45,7 @@ def html(report: Mapping[str, Any]) -> str:
         body.append(_cases(unstable))
     body += _history(report["history"])
     body += _recovery(report["recovery"]) + _arguments(report["arguments"]) + _quality(report)
+    body += _checklist(report["checklist"])
     if report["look_first"]:
         body += ["<h2>Where to look first</h2>", listed(report["look_first"])]
     return document(title, body)
@@ -196,6 +197,13 @@ def _recovery(found: Mapping[str, Any] | None) -> list[str]:
         f"<p>{text(told)}; double side effects: {text(doubles)}</p>", recovery_plot(found["matrix"]),
         table(["by", "", "recovered"], groups),
     ]  # fmt: skip
+
+
+def _checklist(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not rows:
+        return []
+    cells = [(row["tool"], row["check"], row["answer"], "; ".join(row["evidence"])) for row in rows]
+    return ["<h2>Recovery checklist</h2>", table(("tool", "check", "answer", "evidence"), cells)]
 
 
 def _arguments(found: Mapping[str, Any]) -> list[str]:
