@@ -1,6 +1,7 @@
 """What is wrong with a fixture folder: every file is opened, and nothing is run or written."""
 
 import ast
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -49,7 +50,7 @@ def examine(
         for name in names:
             found += _set(folder, name, looking, seen, project)
         found += _unfinished(folder, sets)
-        found += _ops(folder, looking, seen)
+        found += _ops(folder, looking, seen, every_set=sets is None)
     except OSError as error:
         raise StoreError(f"{folder.root} cannot be read: {error.strerror}") from error
     if not any(folder.has_any(name) for name in names):
@@ -100,7 +101,7 @@ def _set(folder: FixtureFolder, name: str, looking: Looking, seen: _Seen, projec
             seen.ops.add(fixture.tool)
             seen.credentials |= {(fixture.tool, argument) for argument in credentials_in_keys(fixture, looking)}
     yield from _gaps(readable, again)
-    yield from _about_set(folder, name, report, count, project)
+    yield from _about_set(folder, name, report, count, project, looking)
     yield from _notes(report, readable, seen, again)
 
 
@@ -116,9 +117,13 @@ def _gaps(readable: list[Fixture], again: str) -> Iterator[FixtureCheck]:
 
 
 def _about_set(
-    folder: FixtureFolder, name: str, report: dict[str, JSON], count: int, project: Path
+    folder: FixtureFolder, name: str, report: dict[str, JSON], count: int, project: Path, looking: Looking
 ) -> Iterator[FixtureCheck]:
     label = name or "(shared)"
+    held = looking.redactor.known_in(json.dumps(report, ensure_ascii=False))
+    if held:
+        message = f"{label}: value of {', '.join(held)} in recording.json"
+        yield failing("file.secret", label, message, "delete the file, rotate the secret, record again")
     counted = report.get("files")
     if isinstance(counted, int) and counted != count:
         message = f"{label}: recording.json counts {counted} files, {count} found"
@@ -175,7 +180,7 @@ def _unfinished(folder: FixtureFolder, sets: Sequence[str] | None) -> Iterator[F
         yield warning("set.incomplete", label, message, "look at it, then remove it: playhead fixtures prune")
 
 
-def _ops(folder: FixtureFolder, looking: Looking, seen: _Seen) -> Iterator[FixtureCheck]:
+def _ops(folder: FixtureFolder, looking: Looking, seen: _Seen, *, every_set: bool) -> Iterator[FixtureCheck]:
     for tool, argument in sorted(seen.credentials):
         message = f"{tool}: argument {argument} is part of the key as a hash; configure it as a secret"
         yield warning("op.credential", tool, message, "name its variable under secrets in the settings")
@@ -183,7 +188,7 @@ def _ops(folder: FixtureFolder, looking: Looking, seen: _Seen) -> Iterator[Fixtu
         if tool not in seen.bad:
             message = f"{tool}: {count} recording{'s' if count > 1 else ''}, all fit"
             yield FixtureCheck(check="op.recorded", level="pass", subject=tool, message=message)
-    for tool in sorted({*seen.notes, *(looking.ops or ())} - set(seen.good)):
+    for tool in sorted({*seen.notes, *((looking.ops or ()) if every_set else ())} - set(seen.good)):
         note = seen.notes.get(tool)
         if note is not None:
             message = f"{tool}: the recording run failed ({note.reason}); nothing to replay"

@@ -90,6 +90,15 @@ def test_r41_damaged_and_unsafe_files(
     assert path.read_text() == edited
 
 
+def test_a_secret_in_the_report_of_a_recording(here: Path, look: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded("a")
+    monkeypatch.setenv("STRIPE_SECRET", "hunter2-hunter2")
+    edit(here / ".playhead/fixtures/recording.json", command="run --key hunter2-hunter2")
+    code, rows = look()
+    assert (code, "value of STRIPE_SECRET in recording.json" in said(rows, "file.secret")) == (1, True)
+    assert "hunter2-hunter2" not in json.dumps(rows)
+
+
 def test_an_edited_outcome_is_a_warning(here: Path, look: Any) -> None:
     recorded("a")
     (path,) = files(here)
@@ -219,6 +228,7 @@ def test_an_op_without_a_recording(look: Any, shop: Any) -> None:
     assert (code, levels(rows)["op.none"]) == (1, "fail")
     assert "shop.total: no recorded fixture in" in said(rows, "op.none")
     assert look("--no-import")[0] == 0
+    assert look("--set", "")[0] == 0  # one set need not have every op
 
 
 @pytest.mark.parametrize(
