@@ -105,3 +105,13 @@ def test_a_stored_run_is_accepted_and_compared_with(project: Project) -> None:
     assert (again.code, again.json["baseline"][-1]) == (1, "2")
     missing = project("gate", "fff0", "--against", "last")
     assert (missing.code, missing.error["code"]) == (2, "not_found")
+
+
+def test_reading_what_is_held_back_is_counted_and_is_no_further_look(project: Project) -> None:
+    words = ("gate", "last~1", "--against", "last~2", "--criteria", "gate.toml", "--release", "--reason", "v2")
+    (project.folder / "gate.toml").write_text("alpha = 0.04\n" + ALONE)
+    first, again = project(*words).json, project(*words).json
+    assert (first["held_back_accesses"], again["held_back_accesses"]) == (1, 2)
+    assert first["look"] == again["look"]
+    refused = project(*words[:-2])
+    assert (refused.code, refused.error["code"]) == (2, "usage")

@@ -131,6 +131,8 @@ def test_what_is_held_back_needs_a_reason_and_is_never_shown(shell: Shell, tmp_p
     held = built["slices"].get("held_back", 0)
     shown = shell("suite", "show", "desk", "--limit", 100)
     assert len(shown["items"]) == 16 - held
+    facts = shell("suite", "label", "desk", "facts", "--dry-run")["items"]
+    assert {row["case"] for row in facts} <= {row["case"] for row in shown["items"]}
     refused = shell("suite", "run", "desk", "--model", "recorded", "--slice", "all", "--unlabelled", code=2)
     assert "reason" in refused["message"]
     shell("suite", "run", "desk", "--model", "recorded", "--slice", "all", "--unlabelled", "--reason", "release 4")

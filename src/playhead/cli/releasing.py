@@ -1,6 +1,7 @@
 """``playhead gate``."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from playhead.cli.context import Context, Ctx
@@ -63,6 +64,7 @@ def gate(
     injected = None if recovery is None else read_run(recovery, lambda: context.store, releases=releases)
     if release:
         _note_access(context, candidate.suite, reason, candidate.run)
+        candidate = replace(candidate, held_back_accesses=(candidate.held_back_accesses or 0) + 1)
     digest = look_digest(candidate, baseline, injected, criteria=wanted)
     earlier = earlier_looks(log, baseline.run, candidate.run, digest)
     history = history_of(run, candidate, lambda: context.store)
@@ -166,6 +168,7 @@ def _facts(report: GateReport) -> list[tuple[str, object]]:
         ("no longer flaky", ", ".join(report.no_longer_flaky) or None),
         ("retired", ", ".join(report.retired) or None),
         ("relabelled", ", ".join(report.relabelled) or None),
+        ("held back, read", None if report.held_back_accesses is None else f"{report.held_back_accesses} times"),
         ("alpha", f"{report.alpha:g}, look {report.look} of {report.planned_looks} planned"),
         ("earlier looks", ", ".join(f"{look.at} {look.verdict}" for look in report.earlier) or None),
         ("note", "\n".join(report.warnings) or None),

@@ -128,8 +128,10 @@ def _facts(home: "SuiteHome", contents: "Contents", ids: Sequence[str], *, dry_r
     found = {id: facts for id, facts in fact_proposals(contents).items() if not ids or id in ids}
     if not dry_run:
         home.change(cases=[c.model_copy(update={"facts": tuple(found[c.id])}) for c in contents.cases if c.id in found])
-    rows = [{"case": id, "facts": ", ".join(f"{f.kind} {f.value}" for f in facts)} for id, facts in found.items()]
-    data = [{"case": id, "facts": [as_json(fact) for fact in facts]} for id, facts in found.items()]
+    open_ones = {case.id for case in contents.cases if case.slice == "tune"}  # what is held back is not shown
+    seen = {id: facts for id, facts in found.items() if id in open_ones}
+    rows = [{"case": id, "facts": ", ".join(f"{f.kind} {f.value}" for f in facts)} for id, facts in seen.items()]
+    data = [{"case": id, "facts": [as_json(fact) for fact in facts]} for id, facts in seen.items()]
     text: list[Block] = [f"{len(found)} cases {'would get' if dry_run else 'got'} facts; take out what does not matter"]
     return Result(data=data, items=True, text=[*text, Table(("case", "facts"), rows[:50])])
 

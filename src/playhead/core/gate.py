@@ -60,7 +60,7 @@ def judge(
         planned_looks=criteria.looks, earlier=tuple(earlier), baseline=baseline.run, candidate=candidate.run,
         suite=candidate.suite, shared=len(pairing.pairs), baseline_active=pairing.baseline_active,
         worst=worst(pairing.pairs), retired=pairing.retired, relabelled=pairing.relabelled, unscored=pairing.unscored,
-        held_back=held, **flaky_lists(pairing.pairs),
+        held_back=held, held_back_accesses=candidate.held_back_accesses, **flaky_lists(pairing.pairs),
     )  # fmt: skip
     doubts = _doubts(report, candidate, baseline, criteria)
     report = replace(report, warnings=_warnings(report, candidate, baseline, criteria, pairing.pairs, release))

@@ -57,6 +57,7 @@ class GateReport:
     retired: tuple[str, ...] = ()
     relabelled: tuple[str, ...] = ()
     unscored: int = 0
+    held_back_accesses: int | None = None  # since the last refresh
     warnings: tuple[str, ...] = ()
     held_back: tuple[Part, ...] = ()
 

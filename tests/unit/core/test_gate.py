@@ -348,6 +348,13 @@ def halves(tune: float, held: float, seed: str, run: str) -> RunSummary:
     return replace(made, cases=cases)
 
 
+def test_how_often_what_is_held_back_was_read_is_in_every_report_with_a_warning_from_the_tenth_time_on() -> None:
+    new, old = steady()
+    nine, ten = (judge(replace(new, held_back_accesses=n), old) for n in (9, 10))
+    assert (nine.held_back_accesses, nine.warnings) == (9, ())
+    assert "read 10 times since the last refresh" in ten.warnings[0]
+
+
 def test_held_back_cases_are_used_at_release_time_alone() -> None:
     old, new = halves(1, 1, "a", "old"), halves(1, 0.5, "b", "new")
     assert judge(new, old).verdict == "pass"
