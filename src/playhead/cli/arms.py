@@ -1,12 +1,15 @@
 """Arms of a run: the same cases with something changed that is no model, and what the change was worth."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead.errors import UsageError
 
 if TYPE_CHECKING:
     from playhead.core.run_summary import RecoveryResult, RunSummary
+    from playhead.core.suite import Case
     from playhead.core.suite_contents import Contents
     from playhead.core.trials import SuiteRun
 
@@ -44,8 +47,6 @@ def arms_of(contents: "Contents", guards: str | None, *, add_exit: bool = False)
 
 def guarded_runs(contents: "Contents", guards: str | None, runs: "Sequence[SuiteRun]") -> "list[SuiteRun]":
     """Each run once for every arm of ``guards``; a run that asks only once has no results that could be checked."""
-    from dataclasses import replace
-
     from playhead.engine.clock import SYSTEM_IDS
 
     if guards is None:
@@ -64,11 +65,47 @@ def guarded_runs(contents: "Contents", guards: str | None, runs: "Sequence[Suite
     return made
 
 
-def guards_worth(summaries: "Sequence[tuple[SuiteRun, RunSummary]]") -> dict[str, Any]:
-    """What guards changed, for each model that was run with them and without."""
+def interface_runs(
+    contents: "Contents", cases: "Sequence[Case]", path: Path | None, runs: "Sequence[SuiteRun]"
+) -> "list[SuiteRun]":
+    """Each run, and again with the proposed tools of a file."""
+    from playhead.engine.clock import SYSTEM_IDS
+    from playhead.engine.suite_run import identity
+
+    if path is None:
+        return list(runs)
+    from playhead.cli.suite_diagnose import read_interface
+
+    if any(run.driver == "agent" for run in runs):
+        raise UsageError("your own agent offers its own tools", hint="--interface goes with --driver turn or loop")
+    held = read_interface(path, contents)
+    changed, theirs = proposed(contents, cases, held)
+    note = f"with the proposed tools of {path.name}: {', '.join(sorted(held['tools']))}"
+    again = [
+        replace(
+            run, id=SYSTEM_IDS(), suite_digest=changed.digest, identity=identity(changed, theirs),
+            config={**run.config, "interface": held}, notes=(*run.notes, note),
+        )
+        for run in runs
+    ]  # fmt: skip
+    return [one for pair in zip(runs, again, strict=True) for one in pair]
+
+
+def proposed(contents: "Contents", cases: "Sequence[Case]", held: Any) -> "tuple[Contents, list[Case]]":
+    """A suite and the cases of a run as they are with proposed tools."""
+    from playhead.core.proposals import proposed_case, proposed_contents
+
+    return proposed_contents(contents, held), [proposed_case(case, contents, held)[0] for case in cases]
+
+
+def arm_worth(summaries: "Sequence[tuple[SuiteRun, RunSummary]]", arm: str) -> dict[str, Any]:
+    """What an arm changed, for each model that was run with it and without."""
     found: dict[str, Any] = {}
     for model in dict.fromkeys(run.model for run, _ in summaries):
-        sides = {bool(run.config.get("guards")): summary for run, summary in summaries if run.model == model}
+        mine = [(run, summary) for run, summary in summaries if run.model == model]
+        other = "interface" if arm == "guards" else "guards"
+        last = mine[-1][0].config.get(other)  # of two kinds of arms, the pair that has the other one alike
+        sides = {bool(run.config.get(arm)): one for run, one in mine if run.config.get(other) == last}
         if len(sides) == 2:
             found[model] = run_worth(sides[False], sides[True])
     return found

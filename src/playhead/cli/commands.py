@@ -59,6 +59,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("suite retire", "suite_upkeep:retire", "Plan which cases are no longer run."),
     ("suite report", "suite_reports:report", "Show what a run of a suite scored, as text or as a page."),
     ("suite compare", "suite_reports:compare", "Compare runs of several models, and name the cheapest good enough."),
+    ("suite diagnose", "suite_diagnose:diagnose", "Have a model propose changes of a suite's tools, as diffs."),
     ("gate", "releasing:gate", "Say whether a run may ship: pass, fail or inconclusive, with reasons."),
     ("plan", "planning:plan", "Say how many cases and runs are needed, and what a suite can see."),
     ("fixtures run", "fixture_running:run", "Run a command whose ops and requests are recorded, or served."),

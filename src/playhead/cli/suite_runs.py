@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from playhead.cli.arms import WORTH, guarded_runs, guards_worth, worth_rows
+from playhead.cli.arms import WORTH, arm_worth, guarded_runs, interface_runs, proposed, worth_rows
 from playhead.cli.context import Context, Ctx
 from playhead.cli.output import Block, Fields, Result, Table, plain, to_json
 from playhead.cli.suites import home_of, whoever
@@ -42,6 +42,7 @@ def run(
     key_env: str | None = None,
     strict: Literal["auto", "on", "off"] = "auto",
     guards: str | None = None,
+    interface: Path | None = None,
     seed: int = 0,
     concurrency: int = 8,
     per_minute: float | None = None,
@@ -78,6 +79,7 @@ def run(
         strict: Send strict schemas: auto where the provider is known to support them.
         guards: Check results as the suite's guards say before the model gets them: on, off, or on,off for a run of each
             and what they change. Needs --driver loop or --outcome chained.
+        interface: Also run with the tools of this file (suite diagnose --into), and say what they change.
         seed: Base of the trials' seeds.
         concurrency: Trials at a time.
         per_minute: Requests a minute, at most.
@@ -97,18 +99,17 @@ def run(
     if suite is None:
         raise UsageError("no suite was named", hint="playhead suite run SUITE --model PROVIDER:NAME")
     names = models_of(model, answers)
-    if export is not None and (len(names) > 1 or "," in (guards or "")):
-        raise UsageError("--export takes one run", hint="playhead suite run once for each")
-    home = home_of(context, suite)
-    contents = home.contents()
+    _one_run(export, several=len(names) > 1 or "," in (guards or "") or interface is not None)
+    contents = (home := home_of(context, suite)).contents()
     cases = cases_of(contents, slice=slice, case=case, intent=intent, limit=limit, unlabelled=unlabelled)
     if slice != "tune" and not (reason or "").strip():
         raise UsageError("reading the held-back slice needs a reason", hint="--reason TEXT; it goes to the access log")
-    config = {"suite": _whole(suite), "base_url": base_url, "key_env": key_env, "answers": answers}
-    config["entry_point"] = entry_point
-    shared: dict[str, Any] = {"slice": slice, "reason": reason, "strict": strict, "seed": seed, "config": config}
+    config = {"base_url": base_url, "key_env": key_env, "answers": answers, "entry_point": entry_point}
+    shared: dict[str, Any] = {"slice": slice, "reason": reason, "strict": strict, "seed": seed}
     shared |= {"runs": runs or contents.suite.defaults.runs, "driver": driver, "outcome": outcome}
-    made = guarded_runs(contents, guards, [new_run_of(contents, cases, one, **shared) for one in names])
+    shared["config"] = {"suite": _whole(suite), **config}
+    plain = [new_run_of(contents, cases, one, **shared) for one in names]
+    made = interface_runs(contents, cases, interface, guarded_runs(contents, guards, plain))
     if estimate:
         return _estimated(contents, cases, made)
     if slice != "tune":
@@ -118,6 +119,11 @@ def run(
         contents = home.contents()
     done = [_execute(context, contents, cases, one, limits) for one in made]
     return _result(context, contents, done, export=export, trust=trust)
+
+
+def _one_run(export: str | None, *, several: bool) -> None:
+    if export is not None and several:
+        raise UsageError("--export takes one run", hint="playhead suite run once for each")
 
 
 def _whole(suite: str) -> str:
@@ -178,6 +184,8 @@ def _execute(
     from playhead.engine.suite_run import estimate, execute, todo
 
     store = context.make_store()
+    if "interface" in run.config:
+        contents, cases = proposed(contents, cases, run.config["interface"])
     if run.driver == "agent":
         return _replayed(context, contents, cases, run, limits)
     access = access_for(context, run, cases)
@@ -334,10 +342,13 @@ def _result(
             text.append(f"stopped by {run.stopped_by}; go on with playhead suite run --resume {run.id}")
         if export is not None:
             export_summary(summary, export)
-    worth = guards_worth(summaries)
-    if worth:
-        text.append(Table(WORTH, [row for model, one in worth.items() for row in worth_rows(f"guards, {model}", one)]))
-    return Result(data={"runs": rows, **({"guards": worth} if worth else {})}, text=text, exit_code=code)
+    told: dict[str, Any] = {"runs": rows}
+    for arm in ("guards", "interface"):
+        worth = arm_worth(summaries, arm)
+        if worth:
+            told[arm] = worth
+            text.append(Table(WORTH, [row for name, one in worth.items() for row in worth_rows(f"{arm}, {name}", one)]))
+    return Result(data=told, text=text, exit_code=code)
 
 
 def _row(run: "SuiteRun", summary: Any) -> tuple[dict[str, JSON], float]:
@@ -349,7 +360,7 @@ def _row(run: "SuiteRun", summary: Any) -> tuple[dict[str, JSON], float]:
     counted = [trial for case in summary.cases if case.active for trial in case.trials]
     rates = {name: _rate([getattr(trial, name) for trial in counted]) for name in (*DIMENSIONS, "passed")}
     row: dict[str, JSON] = {
-        "run": run.id, "model": run.model, **_guards(run), "status": run.status, "stopped_by": run.stopped_by,
+        "run": run.id, "model": run.model, **_arms(run), "status": run.status, "stopped_by": run.stopped_by,
         "cases": len(summary.cases), "active_cases": sum(case.active for case in summary.cases),
         "trials": len(trials), "errors": errors, **rates, "cost_usd": sum(costs) if costs else None,
         "first_error": _first_error(summary) if errors else None,
@@ -357,9 +368,11 @@ def _row(run: "SuiteRun", summary: Any) -> tuple[dict[str, JSON], float]:
     return row, errors / len(trials) if trials else 0.0
 
 
-def _guards(run: "SuiteRun") -> dict[str, JSON]:
+def _arms(run: "SuiteRun") -> dict[str, JSON]:
     on = run.config.get("guards")
-    return {} if on is None else {"guards": "on" if on else "off"}
+    changed: Any = run.config.get("interface")
+    found: dict[str, JSON] = {} if on is None else {"guards": "on" if on else "off"}
+    return found if changed is None else {**found, "interface": sorted(changed["tools"])}
 
 
 def _rate(values: Sequence[bool | None]) -> JSON:

@@ -10,6 +10,7 @@ from playhead.core.argument_schema import ArgumentError
 from playhead.core.codec import load
 from playhead.core.label_log import TRUST, Audit, Settled, active, agreements, audits, by_case, review_queue, settle
 from playhead.core.labels import check_label, label_digest
+from playhead.core.proposals import proposed_contents
 from playhead.core.protocol.shape import obj
 from playhead.core.run_summary import (
     CaseResult,
@@ -44,6 +45,8 @@ def run_summary(store: Store, run: str, *, contents: Contents | None = None, tru
     """
     found = store.suites.run(store.suites.resolve_run(run))
     held = contents or store.suites.get(found.suite)
+    if "interface" in found.config:
+        held = proposed_contents(held, obj(found.config["interface"]))
     trials: dict[str, list[Trial]] = {}
     for trial in store.suites.trials(found.id):
         trials.setdefault(trial.case, []).append(trial)
