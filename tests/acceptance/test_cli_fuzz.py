@@ -153,6 +153,8 @@ def test_tools_themselves_are_called_and_what_is_wrong_with_them_is_replayed(pla
     assert found["get_order", "/order_id", "silently_accepted"]["shrunk"]
     assert told["direct"]["classes"]["rejected"] > 0
     assert not any(one["tool"] == "ping" for one in told["findings"])
+    texts = {one["text"]: one["level"] for one in told["direct"]["error_texts"] if one["tool"] == "get_order"}
+    assert texts == {"order_id must not be empty": "prescriptive"}
     again = playhead("fuzz", "--replay", crash["id"][:8])
     assert (playhead.code, again["stands"], again["outcomes"]) == (1, True, ["crashed"] * 3)
     (tmp_path / "toolbox.py").write_text(TOOLBOX.replace("known[reason]", "known.get(reason, 0)"))
@@ -240,3 +242,12 @@ def test_direct_findings_of_a_file_of_tools_become_cases_too(playhead: Playhead,
     assert (playhead.code, made["cases"], made["tools"]) == (0, 1, 1)
     shown = playhead("suite", "show", "found", "--case", f"finding-{crash['id']}")
     assert "KeyError" in json.dumps(shown["history"])
+
+
+def test_direct_calls_that_were_stopped_go_on(playhead: Playhead):
+    words = ("--families", "type_confusion", "--per-tool", "2", "--seconds", "60")
+    first = playhead("fuzz", "suite", "--direct", "toolbox:tools", "--max-minutes", "0", *words)
+    assert (first["direct_run"]["status"], first["direct"]["calls"], first["findings"]) == ("stopped", 0, [])
+    done = playhead("fuzz", "--resume", first["direct_run"]["id"])
+    assert (done["direct_run"]["status"], done["direct"]["calls"], done["set"]) == ("completed", 4, first["set"])
+    assert done["findings"]

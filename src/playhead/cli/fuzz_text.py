@@ -81,6 +81,11 @@ def _status(run: Mapping[str, Any]) -> str:
 def _direct(found: Mapping[str, Any]) -> list[Block]:
     columns = ("tool", *found["classes"])
     text: list[Block] = [f"{found['calls']} direct calls", Table(columns, found["tools"])]
+    rows = [
+        {**one, "text": shortened(one["text"], 80)} for one in found["error_texts"] if one["level"] != "prescriptive"
+    ]
+    if rows:
+        text.append(Table(("tool", "level", "count", "text", "better"), rows[:20]))
     return text + ([f"the factory does not have: {', '.join(found['missing'])}"] if found["missing"] else [])
 
 

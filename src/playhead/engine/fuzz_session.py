@@ -211,6 +211,7 @@ def report(
         set_of(store, one), set_digest=str(settings["set"]), run=run,
         trials=store.suites.trials(run.id) if run is not None else (), direct=direct,
         told=told_by_case(store, direct) if direct is not None else None, accepted=accepted, without_case=without,
+        tools={tool.name: tool for tool in contents.tools.values()},
     )  # fmt: skip
 
 

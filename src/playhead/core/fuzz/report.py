@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from playhead.core.codec import dump, load
+from playhead.core.error_lint import Failure, judge_all
 from playhead.core.fuzz.cases import FuzzCase, FuzzSet
 from playhead.core.fuzz.direct import DIRECT_CLASSES, Told, class_of
 from playhead.core.fuzz.feedback import GROUPS, group_of
@@ -12,6 +13,7 @@ from playhead.core.fuzz.findings import Finding, false_discovery_rate
 from playhead.core.fuzz.interface import UNCHANGED
 from playhead.core.protocol.shape import obj
 from playhead.core.stats import clustered_rate, paired_rates, rate_interval
+from playhead.core.suite import ToolSchema
 from playhead.core.trials import ERROR_LIMIT, SuiteRun, Trial
 from playhead.core.values import JSON
 
@@ -22,6 +24,7 @@ _SHOWN_TEXT: Final = 500
 def fuzz_report(
     made: FuzzSet, *, set_digest: str, run: SuiteRun | None = None, trials: Sequence[Trial] = (),
     direct: SuiteRun | None = None, told: Mapping[str, Told] | None = None, accepted: int = 0, without_case: int = 0,
+    tools: Mapping[str, ToolSchema] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The report.
 
@@ -30,6 +33,7 @@ def fuzz_report(
         direct: of direct calls, with what each case was ``told``.
         accepted: cases that the tools take, so that nothing is rejected.
         without_case: cases of tools that no case of the suite offers.
+        tools: by name; the error texts of direct calls are judged against them.
     """
     known = {case.id: case for case in made.cases}
     counted = [(known[t.case], t) for t in trials if t.case in known and run is not None and t.n < run.runs]
@@ -55,7 +59,7 @@ def fuzz_report(
         "fed_back": _fed_back(counted),
         "interface": _interface(counted),
         "queries": _queries(counted),
-        "direct": None if direct is None else _direct(made, told or {}, direct),
+        "direct": None if direct is None else _direct(made, told or {}, direct, tools or {}),
         "findings": [_shown(one) for one in findings],
         "false_discovery_rate": false_discovery_rate(findings),
         "false_discovery_rates": {
@@ -222,7 +226,9 @@ def _queries(counted: Iterable[tuple[FuzzCase, Trial]]) -> list[dict[str, Any]]:
     return rows
 
 
-def _direct(made: FuzzSet, told: Mapping[str, Told], run: SuiteRun) -> dict[str, Any]:
+def _direct(
+    made: FuzzSet, told: Mapping[str, Told], run: SuiteRun, schemas: Mapping[str, ToolSchema]
+) -> dict[str, Any]:
     called = [(case, class_of(told[case.id], case.expectation)) for case in made.cases if case.id in told]
     tools: dict[str, Counter[str]] = {}
     for case, outcome in called:
@@ -233,4 +239,23 @@ def _direct(made: FuzzSet, told: Mapping[str, Told], run: SuiteRun) -> dict[str,
         "classes": {name: counts[name] for name in DIRECT_CLASSES},
         "tools": [{"tool": tool, **{n: found[n] for n in DIRECT_CLASSES}} for tool, found in sorted(tools.items())],
         "missing": list(run.config.get("missing") or ()),
+        "error_texts": _error_texts(made, told, schemas),
     }
+
+
+def _error_texts(made: FuzzSet, told: Mapping[str, Told], schemas: Mapping[str, ToolSchema]) -> list[dict[str, JSON]]:
+    """How much each text with which a tool refused a call helps whoever made it; the least helpful first."""
+    failures = [
+        Failure(case.tool, case.arguments, told[case.id].text)
+        for case in made.cases
+        if case.id in told and class_of(told[case.id], case.expectation) == "rejected" and not told[case.id].binding
+    ]
+    order = ("opaque", "partial", "prescriptive")
+    found = sorted(judge_all(failures, schemas), key=lambda one: (order.index(one.level), -one.count, one.tool))
+    return [
+        {
+            "tool": one.tool, "level": one.level, "count": one.count, "text": one.text[:_SHOWN_TEXT],
+            "better": one.suggestion,
+        }
+        for one in found
+    ]  # fmt: skip

@@ -83,6 +83,7 @@ def _tables(report: Mapping[str, Any]) -> list[tuple[str, list[Row]]]:
     return [
         ("Findings", [finding_row(one) for one in report["findings"]]),
         ("Direct calls", [dict(one) for one in direct]),
+        ("Error texts", [dict(one) for one in report["direct"]["error_texts"]] if report["direct"] else []),
         ("After a bad call, by family", [group_row(one) for one in report["fed_back"]["families"]]),
         ("After a bad call, by tool", [group_row(one) for one in report["fed_back"]["groups"]]),
         ("Changed tools", [interface_row(one) for one in report["interface"]]),
