@@ -140,7 +140,7 @@ class PlayheadPlugin:
         return self._work
 
     def pytest_report_header(self) -> str | None:
-        mode = self.config.getoption("playhead")
+        mode = self.config.getoption("playhead") or _mode(os.environ.get("PLAYHEAD_MODE", ""))
         if mode in ("record", "auto", "check"):
             return f"playhead: mode {mode}: ops and requests run for real"
         return None

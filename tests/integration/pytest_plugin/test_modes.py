@@ -124,10 +124,12 @@ def test_another_folder_may_be_named(suite: Suite) -> None:
     suite.run().assert_outcomes(errors=1)
 
 
-def test_a_run_that_goes_live_says_so(suite: Suite) -> None:
+def test_a_run_that_goes_live_says_so(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     suite.write(ONE)
     suite.record().stdout.fnmatch_lines(["playhead: mode record: ops and requests run for real"])
     suite.run().stdout.no_fnmatch_line("playhead: mode*")
+    monkeypatch.setenv("PLAYHEAD_MODE", "Auto")
+    suite.run().stdout.fnmatch_lines(["playhead: mode auto: ops and requests run for real"])
 
 
 def test_the_sequence_of_a_marker_may_keep_the_last(suite: Suite) -> None:

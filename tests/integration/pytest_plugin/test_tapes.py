@@ -92,7 +92,7 @@ def test_a_miss_that_was_swallowed_fails_the_test_with_its_whole_text_r23(suite:
             '  asked    {"order_id":"nine"}  key 1:*',
             "  closest  op.orders_lookup.*",
             '  differs  /order_id  recorded "1", asked "nine"',
-            "  folder   *test_orders/test_a: 1 recordings of orders.lookup, 1 in all",
+            "  folder   *test_orders/test_a: 1 recording* of orders.lookup, 1 in all",
             "  record   pytest test_orders.py::test_a --playhead=record",
             "*= playhead =*",
             "1 served, 0 recorded, 1 missed, *",
@@ -337,6 +337,19 @@ def test_on_miss_goes_on_and_fails_in_the_end(suite: Suite) -> None:
         "    with pytest.raises(playhead.OpError, match='no recording'):\n        lookup('2')\n"
     )
     suite.run().assert_outcomes(passed=1, errors=1)
+
+
+def test_every_miss_is_shown_also_of_one_op(suite: Suite) -> None:
+    text = "@pytest.mark.playhead(on_miss='error_result')\ndef test_a():\n    lookup('1')\n"
+    suite.write(text)
+    suite.record()
+    suite.write(
+        text + "    for name in ('two', 'three'):\n        try:\n            lookup(name)\n"
+        "        except playhead.OpError as error:\n            last = error\n    raise last\n"
+    )
+    result = suite.run()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E*asked *three*", "*calls without a recording*", "*asked *two*"])
 
 
 def test_a_damaged_fixture_fails_the_test_by_name(suite: Suite, fixtures_of: Path) -> None:
