@@ -223,3 +223,20 @@ def test_a_report_says_where_to_look_first_and_what_of_the_checklist_holds(playh
     text = playhead.capture.readouterr().out
     assert "100.0 % older than 90 days" in text
     assert "where to look first:" in text
+
+
+def test_models_are_compared_with_the_recovery_of_runs_of_their_own(playhead: Playhead):
+    label = {"kind": "call", "calls": [{"tool": "get_order", "arguments": {"order_id": "4821"}}]}
+    Path("suite/cases.jsonl").write_text(json.dumps({**CASE, "label": label}) + "\n")
+    told = playhead("suite", "run", "suite", "--model", "scripted:tell", "--model", "scripted:pretend", "--runs", "1")
+    runs = [row["run"] for row in told["runs"]]
+    failing = playhead("inject", "suite", "--model", "scripted:pretend")
+    words = ("suite", "compare", *runs, "--reference", "scripted:tell", "--cheapest-within", "0.05")
+    found = playhead(*words, "--recovery", failing["run"])
+    assert playhead.code == 1
+    assert [row["why"][-1] for row in found["rows"]] == [
+        "recovery: no run with injected failures is of this model", "recovery: 80 % is not shown",
+    ]  # fmt: skip
+    playhead.capture.readouterr()
+    run([*words, "--output", "text"])
+    assert "recovery was not compared: --recovery names runs of playhead inject" in playhead.capture.readouterr().out

@@ -135,6 +135,7 @@ def compare(
     reference: str | None = None,
     cheapest_within: Annotated[float | None, Parameter(name="--cheapest-within")] = None,
     floor: float = 0.8,
+    recovery: tuple[str, ...] = (),
 ) -> Result:
     """Compare runs of several models, and name the cheapest good enough.
 
@@ -148,6 +149,8 @@ def compare(
         reference: Run or model that the others must not be worse than.
         cheapest_within: Margin (0.05 is five points) that selection and arguments may not lose to the reference.
         floor: Recovery rate that has to be shown, where failures were injected.
+        recovery: Run of playhead inject, for the model that it is of; may be given several times. A model without one
+            is then not good enough.
     """
     from playhead.core.gate_json import plain_json
     from playhead.core.models_compared import FORMAT, compare_models
@@ -155,12 +158,18 @@ def compare(
     if (reference is None) != (cheapest_within is None):
         raise UsageError("--reference and --cheapest-within belong together")
     runs = [_read(context, name) for name in (first, second, *more)]
+    injected = {one.model: one.recovery for one in (_read(context, name) for name in recovery)}
     try:
-        found = compare_models(runs, reference=reference, margin=cheapest_within or 0.05, floor=floor)
+        found = compare_models(
+            runs, reference=reference, margin=cheapest_within or 0.05, floor=floor, recovery=injected or None
+        )
     except ValueError as error:
         raise UsageError(str(error)) from error
     missing = reference is not None and found.cheapest is None
-    return Result(data={"format": FORMAT, **plain_json(found)}, text=_compared(found), exit_code=1 if missing else 0)
+    text = _compared(found)
+    if reference is not None and not injected:
+        text.append("recovery was not compared: --recovery names runs of playhead inject")
+    return Result(data={"format": FORMAT, **plain_json(found)}, text=text, exit_code=1 if missing else 0)
 
 
 def _compared(found: Any) -> list[Block]:
@@ -197,6 +206,9 @@ def _compared(found: Any) -> list[Block]:
         Table(columns, rows),
         Table(("pair", "first_only", "second_only", "p", "adjusted"), pairs),
     ]
+    for row in found.rows:
+        if row.only_it:
+            text.append(f"only {row.model} passes: {', '.join(row.only_it[:_SHOWN])}")
     if found.reference is not None:
         text.append(f"cheapest good enough: {found.cheapest or 'none'}")
     return text

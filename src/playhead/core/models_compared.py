@@ -1,13 +1,13 @@
 """Several models on the same cases: which differ, which case only one passes, and which is the cheapest good enough."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from playhead.core.case_runs import Measure, counted, tally
 from playhead.core.gate_parts import pass_rate, rate_part, recovery_part
-from playhead.core.run_summary import CaseResult, RunSummary
+from playhead.core.run_summary import CaseResult, RecoveryResult, RunSummary
 from playhead.core.stats import ClusteredRate, CochranQ, cochran_q
 
 FORMAT: Final = "playhead.models_compared/1"
@@ -43,7 +43,7 @@ class ModelsCompared:
 
 def compare_models(
     runs: Sequence[RunSummary], *, reference: str | None = None, margin: float = 0.05, floor: float = 0.8,
-    alpha: float = 0.05,
+    alpha: float = 0.05, recovery: Mapping[str, Sequence[RecoveryResult]] | None = None,
 ) -> ModelsCompared:  # fmt: skip
     """Compares runs over the cases that all of them share.
 
@@ -53,6 +53,7 @@ def compare_models(
         margin: loss that has to be excluded, of selection and of arguments.
         floor: of the recovery rate, where a run has injected failures.
         alpha: of each one-sided bound.
+        recovery: by model, what came of injected failures; where it is given, a model without any is not good enough.
 
     Raises:
         ValueError: fewer than two runs, no shared case, or no run that the reference names.
@@ -72,7 +73,12 @@ def compare_models(
     known = None if reference is None else _place(runs, reference)
     rows: list[ModelRow] = []
     for i, run in enumerate(runs):
-        good, why = (None, ()) if known is None else _good_enough(run, columns[i], columns[known], margin, floor, alpha)
+        shown = run.recovery if recovery is None else recovery.get(run.model, ())
+        good, why = (None, ())
+        if known is not None:
+            good, why = _good_enough(
+                shown, columns[i], columns[known], margin, floor, alpha, asked=recovery is not None
+            )
         rows.append(_row(run, columns[i], only[i], good, why))
     candidates = [row for row in rows if row.good_enough and row.cost_usd is not None]
     cheapest = min(candidates, key=lambda row: (row.cost_usd or 0.0, row.run), default=None)
@@ -97,26 +103,29 @@ def _place(runs: Sequence[RunSummary], reference: str) -> int:
 
 
 def _good_enough(
-    run: RunSummary,
+    recovered: Sequence[RecoveryResult],
     mine: Sequence[CaseResult],
     reference: Sequence[CaseResult],
     margin: float,
     floor: float,
     alpha: float,
+    *,
+    asked: bool,
 ) -> tuple[bool, tuple[str, ...]]:
     """Not worse than the reference by the margin, on selection and arguments, and recovery at its floor."""
-    if mine is reference or list(mine) == list(reference):
-        return True, ("the reference",)
-    pairs = list(zip(reference, mine, strict=True))
+    is_reference = mine is reference or list(mine) == list(reference)
+    pairs = [] if is_reference else list(zip(reference, mine, strict=True))
     why: list[str] = []
     measures: tuple[Measure, ...] = ("selection", "arguments")
     for name in measures:
         part = rate_part(name, pairs, name, margin, "statistical", alpha)
         if part.cases and (part.low is None or part.low <= -margin):
             why.append(f"{name}: a loss of {100 * margin:g} points is not excluded")
-    if run.recovery and recovery_part("recovery", run.recovery, floor, "statistical", alpha).verdict != "pass":
+    if asked and not recovered:
+        why.append("recovery: no run with injected failures is of this model")
+    elif recovered and recovery_part("recovery", recovered, floor, "statistical", alpha).verdict != "pass":
         why.append(f"recovery: {100 * floor:g} % is not shown")
-    return not why, tuple(why)
+    return not why, tuple(why) or (("the reference",) if is_reference else ())
 
 
 def _row(

@@ -77,3 +77,15 @@ def test_what_cannot_be_compared_is_said(runs: slice, more: dict[str, Any], mess
 def test_runs_without_a_shared_case_are_refused() -> None:
     with pytest.raises(ValueError, match="share no case"):
         compare_models([a_run([a_case("a", [True])], "l"), a_run([a_case("b", [True])], "r")])
+
+
+def test_recovery_of_runs_of_their_own_counts_for_the_model_and_its_absence_too() -> None:
+    strong, equal, _ = models()
+    shown = {"strong": recovered(190, 200), "equal": recovered(190, 200)}
+    assert compare_models([strong, equal], reference="strong", recovery=shown).cheapest == "equal"
+    found = compare_models([strong, equal], reference="strong", recovery={"strong": shown["strong"]})
+    assert found.cheapest == "strong"
+    assert found.rows[1].why == ("recovery: no run with injected failures is of this model",)
+    low = {**shown, "strong": recovered(120, 200), "equal": recovered(120, 200)}
+    none = compare_models([strong, equal], reference="strong", recovery=low)
+    assert (none.cheapest, none.rows[0].good_enough) == (None, False)
