@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Literal, cast
 
-from playhead.adapters.http import intercepting
+from playhead.adapters.http import intercept_for_good, intercepting
 from playhead.core.fixture_modes import Mode, parse_effects
 from playhead.core.http.request import HttpRules
 from playhead.engine.fixture_calls import FixtureOptions, FixtureRow
@@ -169,10 +169,7 @@ class fixtures:  # noqa: N801 - used as a function
         self.__exit__(kind, error, trace)
 
 
-_whole_process = ExitStack()  # never left
-
-
 def join_command() -> None:
     """Lets the `playhead fixtures run` that started this process answer its requests, from the very start."""
     join()
-    _whole_process.enter_context(intercepting())
+    intercept_for_good()

@@ -66,7 +66,7 @@ def missing(asked: Asked, reason: str, recorded: Sequence[Recorded]) -> MissingF
             lines.append(f"  differs  at {len(found) - _SHOWN} more places")
         pointers = [each.pointer for each in found[:_SHOWN] if each.pointer]
         closest = {"file": near.file, "occurrence": near.fixture.occurrence, "differences": list(pointers)}
-    lines.append(f"  folder   {asked.folder}: {len(recorded)} recordings of {asked.tool}, {asked.total} in all")
+    lines.append(f"  folder   {asked.folder}: {_counted(len(recorded))} of {asked.tool}, {asked.total} in all")
     lines.append(f"  record   {asked.command}")
     if pointers and reason == "other_args":
         quoted = ", ".join(f'"{pointer}"' for pointer in pointers)
@@ -76,6 +76,10 @@ def missing(asked: Asked, reason: str, recorded: Sequence[Recorded]) -> MissingF
         "\n".join(lines), tool=asked.tool, key=asked.key, reason=reason, closest=closest,
         folder=asked.folder, command=asked.command,
     )  # fmt: skip
+
+
+def _counted(number: int) -> str:
+    return f"{number} recording{'' if number == 1 else 's'}"
 
 
 def trace_of(value: JSON) -> str:

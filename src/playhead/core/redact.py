@@ -8,11 +8,12 @@ Nothing here reads the environment: names and values are arguments. A redactor m
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from playhead.core.json_text import render
+from playhead.core.protocol.shape import is_list, is_object
 from playhead.core.secret_match import ANYWHERE, SHORTEST, SecretSet, Span, merged
 from playhead.core.secret_names import SchemaView
 from playhead.core.secret_shapes import credentials_in, may_hold_credentials
@@ -91,6 +92,11 @@ class Redactor:
         """Names of the secrets that keys are free of, as far as they have a value."""
         return frozenset(tag[10:-1] for tag in self._configured.tags())
 
+    def configure(self, name: str, value: str) -> None:
+        """Adds a value that keys are free of from now on."""
+        if self._configured.tag(value) is None:
+            self._configure(name, value)
+
     def learn(self, name: str, value: str) -> None:
         """Adds a value that this run has seen (a slot, a variable); it goes wherever it turns up from now on."""
         if len(value) < SHORTEST:
@@ -111,6 +117,24 @@ class Redactor:
         walk = Walk(_Everything(self, outcome))
         value = walk.whole(stored, None if schema is None else SchemaView(schema))
         return Redacted(value, walk.pointers(), walk.refused())
+
+    def redact_items(self, items: Sequence[JSON]) -> Redacted:
+        """As `redact` of an outcome, for the items of a stream: also what is cut in two by the border of items.
+
+        Texts at the same place of each item (the whole item, or ``/delta/text``) are read as one.
+        """
+        whole = self.redact(list(items), outcome=True)
+        values: list[JSON] = list(cast("list[JSON]", whole.value))
+        for place in dict.fromkeys(place for item in values for place in _texts(item)):
+            found = [(number, _at(item, place)) for number, item in enumerate(values)]
+            texts = [(number, text) for number, text in found if isinstance(text, str)]
+            stream = StreamRedactor(self, outcome=True)
+            for _, text in texts:
+                stream.feed(text)
+            for (number, before), after in zip(texts, stream.finish(), strict=True):
+                if after != before:
+                    values[number] = _with(values[number], place, cast("str", after))
+        return whole._replace(value=values)
 
     def _may_change(self, stored: JSON) -> bool:
         text = _encoded(stored) if isinstance(stored, str) else render(stored)
@@ -267,6 +291,36 @@ class StreamRedactor:
             result.append(_decoded(cut) if isinstance(chunk, str) else cut)
             start += len(part)
         return result
+
+
+def _texts(item: JSON, steps: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The places of the texts in an item."""
+    if isinstance(item, str):
+        yield steps
+    elif is_object(item):
+        for name, value in item.items():
+            yield from _texts(value, (*steps, name))
+    elif is_list(item):
+        for number, value in enumerate(item):
+            yield from _texts(value, (*steps, number))
+
+
+def _at(item: Any, place: tuple[str | int, ...]) -> JSON:
+    for step in place:
+        try:
+            item = item[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return item
+
+
+def _with(item: JSON, place: tuple[str | int, ...], text: str) -> JSON:
+    """A copy of an item with another text at a place that it has."""
+    if not place:
+        return text
+    copied: Any = dict(item) if is_object(item) else list(cast("list[JSON]", item))
+    copied[place[0]] = _with(copied[place[0]], place[1:], text)
+    return copied
 
 
 def _cut(part: bytes, start: int, spans: list[Span]) -> bytes:

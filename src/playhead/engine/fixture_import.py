@@ -71,7 +71,7 @@ def plan_import(
 def _fixture(interaction: Interaction, rules: HttpRules, redactor: Redactor, now: int) -> Fixture | str:
     """The fixture, or why there is none."""
     request = interaction.request
-    whole = arguments_of(request, rules, redactor)
+    whole = arguments_of(request, rules, redactor, is_configured=redactor.configured_names.__contains__)
     keyed = without(whole, rules.ignore)
     try:
         key = call_key(tool_of(request), keyed, namespace="http")

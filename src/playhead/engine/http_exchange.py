@@ -76,6 +76,10 @@ class HttpFixtures(Protocol):
     @property
     def redactor(self) -> Redactor: ...
 
+    def is_configured(self, name: str) -> bool:
+        """Whether keys are free of the secret of this name."""
+        ...
+
     def http_call(self, tool: str, arguments: JSON, effect: str) -> HttpCall: ...
 
     def refuse(self, tool: str, reason: str) -> NoReturn:
@@ -113,9 +117,8 @@ def begin(
     request = HttpRequest(method=method.upper(), url=url, headers=pairs, body=_decoded(body, pairs))
     if (header(pairs, "upgrade") or "").lower() == "websocket":
         fixtures.refuse(tool_of(request), "a websocket has no response that could be recorded or served")
-    call = fixtures.http_call(
-        tool_of(request), arguments_of(request, fixtures.rules, fixtures.redactor), effect_of(method)
-    )
+    arguments = arguments_of(request, fixtures.rules, fixtures.redactor, is_configured=fixtures.is_configured)
+    call = fixtures.http_call(tool_of(request), arguments, effect_of(method))
     return Exchange(fixtures, call, request, client=client, streamed=bool(streamed))
 
 

@@ -16,6 +16,9 @@ def secret(name: str) -> str:
         ConfigError: it is not set, and this is no replay.
     """
     value = os.environ.get(name) or secrets.values().get(name)
+    run = current_run()
+    if run is not None:
+        run.named(name, value or None)
     if value:
         return value
     if _in_replay():

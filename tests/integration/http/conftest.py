@@ -365,6 +365,9 @@ class Memory:
         self.skipped: list[str] = []
         self.used: Counter[str] = Counter()
 
+    def is_configured(self, name: str) -> bool:
+        return name in self.redactor.configured_names
+
     def http_call(self, tool: str, arguments: Any, effect: str) -> "MemoryCall":
         return MemoryCall(self, tool, call_key(tool, without(arguments, self.rules.ignore), namespace="http"))
 

@@ -103,7 +103,7 @@ def test_a_miss_names_the_nearest_recording_and_ends_the_run_r08_r23(here: Path,
     assert text.startswith("no recording answers GET 127.0.0.1\n")
     assert f'differs  /url  recorded "{server.url}/json?ts=1", asked "{server.url}/json?ts=2"' in text
     assert "closest  http.GET_127_0_0_1." in text
-    assert "1 recordings of GET 127.0.0.1, 1 in all" in text
+    assert "1 recording of GET 127.0.0.1, 1 in all" in text
     assert "record   PLAYHEAD_MODE=record" in text
     assert "Nothing was run: mode is replay." in text
     assert caught.value.details["reason"] == "other_args"
@@ -438,3 +438,39 @@ def test_the_outermost_seam_answers(here: Path, server: Any) -> None:
     with pytest.raises(MissingFixtureError), playhead.fixtures("replay", http=True):
         lookup("count")
     assert server.count("/count") == 0
+
+
+def test_a_credential_that_a_response_repeats_may_be_a_dummy_in_the_replay(
+    here: Path, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def program() -> list[int]:
+        token = os.environ["SHOP_API_TOKEN"]
+        first = requests.get(f"{server.url}/echo?api_key={token}", timeout=60)
+        more = requests.post(f"{server.url}/count", json={"access_token": token, "n": 1}, timeout=60)
+        return [first.status_code, more.status_code]
+
+    monkeypatch.setenv("SHOP_API_TOKEN", "tok-aaaabbbbcccc")
+    with playhead.fixtures("record", http=True):
+        recorded = program()
+    assert not any("tok-aaaa" in (here / ".playhead/fixtures" / name).read_text() for name in files(here))
+    monkeypatch.setenv("SHOP_API_TOKEN", "dummy")
+    with playhead.fixtures("replay", http=True, strict=True):
+        assert program() == recorded
+
+
+def test_a_secret_by_name_keeps_requests_of_two_accounts_apart(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def program() -> list[int]:
+        return [
+            requests.get(f"{server.url}/count?api_key={playhead.secret(name)}", timeout=60).json() for name in order
+        ]
+
+    order = ["ONE_KEY_NAME", "TWO_KEY_NAME"]
+    monkeypatch.setenv("ONE_KEY_NAME", "one-aaaabbbb")
+    monkeypatch.setenv("TWO_KEY_NAME", "two-aaaabbbb")
+    with playhead.fixtures("record", http=True):
+        recorded = program()
+    monkeypatch.delenv("ONE_KEY_NAME")
+    monkeypatch.delenv("TWO_KEY_NAME")
+    order.reverse()
+    with playhead.fixtures("replay", http=True, strict=True):
+        assert (recorded, program()) == ([1, 2], [2, 1])

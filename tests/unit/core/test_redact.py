@@ -395,3 +395,35 @@ class TestShapes:
     def test_hostile_text_takes_linear_time(self, filler: str) -> None:
         # A quadratic search would need minutes for this.
         assert redacted('"password"' + filler * 100_000)
+
+
+CUT = "key-aaaabbbb"
+
+
+@pytest.mark.parametrize(
+    ("items", "clean"),
+    [
+        (["say key-aa", "aabb", "bb now"], ["say [REDACTED:API_KEY]", "", " now"]),
+        (
+            [{"delta": {"text": "key-aaaa"}, "n": 1}, {"end": True}, {"delta": {"text": "bbbb."}, "n": 2}],
+            [{"delta": {"text": "[REDACTED:API_KEY]"}, "n": 1}, {"end": True}, {"delta": {"text": "."}, "n": 2}],
+        ),
+        ([["a", "key-aaaa"], ["b", "bbbb"]], [["a", "[REDACTED:API_KEY]"], ["b", ""]]),
+        (["sk-0123456789abcdefghijklmn", "hello"], ["[REDACTED:sk]", "hello"]),
+        (["key-aaaa", 3, "bbbb", None, ["x"]], ["[REDACTED:API_KEY]", 3, "", None, ["x"]]),
+        (["key-aaaa", "cccc"], ["key-aaaa", "cccc"]),
+    ],
+)
+def test_a_secret_that_is_cut_in_two_by_the_items_of_a_stream_goes(items: list[Any], clean: list[Any]) -> None:
+    redactor = Redactor()
+    redactor.learn("API_KEY", CUT)
+    assert redactor.redact_items(items).value == clean
+
+
+def test_a_secret_that_is_configured_later_is_out_of_keys_from_then_on() -> None:
+    redactor = Redactor()
+    assert redactor.key_view(CUT) == CUT
+    redactor.configure("API_KEY", CUT)
+    redactor.configure("OTHER", CUT)
+    assert redactor.key_view(f"a {CUT}") == "a [REDACTED:API_KEY]"
+    assert redactor.configured_names == {"API_KEY"}

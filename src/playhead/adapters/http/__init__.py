@@ -4,6 +4,6 @@
 what answers a request and what is recorded of it is decided in `engine.http_exchange`.
 """
 
-from playhead.adapters.http.activation import intercepting
+from playhead.adapters.http.activation import intercept_for_good, intercepting
 
-__all__ = ["intercepting"]
+__all__ = ["intercept_for_good", "intercepting"]

@@ -48,6 +48,11 @@ def intercepting() -> Generator[None]:
         _leave()
 
 
+def intercept_for_good() -> None:
+    """As `intercepting`, to the end of the process: what undoes it would find an interpreter that is half gone."""
+    _enter()
+
+
 def _enter() -> None:
     with _active.lock:
         _active.count += 1

@@ -1,7 +1,7 @@
 """What makes two HTTP requests the same: method, host, URL, body, and the headers that are asked for."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from playhead.core.http.bodies import body_form
@@ -71,11 +71,18 @@ def effect_of(method: str) -> str:
     return "read" if method.upper() in _SAFE_METHODS else "write"
 
 
-def arguments_of(request: HttpRequest, rules: HttpRules, secrets: KeyView | None = None) -> JSON:
+def arguments_of(
+    request: HttpRequest, rules: HttpRules, secrets: KeyView | None = None, *,
+    is_configured: Callable[[str], bool] = lambda name: True,
+) -> JSON:  # fmt: skip
     """The arguments of the request's key, what `rules` ignore included (`without` takes it out).
 
     Configured secrets become their tags first. Whatever else stands under a credential-like name in query, form, JSON
-    or a matched header becomes ``[REDACTED:name]``, so that a dummy credential replays.
+    or a matched header becomes ``[REDACTED:name]``, so that a dummy credential replays: also a value that an earlier
+    response held, since whoever replays may have it from there, or from a variable that is another one now.
+
+    Args:
+        is_configured: whether a name is that of a configured secret; those keep their tag.
     """
     url = parse_url(request.url)
     found: dict[str, JSON] = {
@@ -86,9 +93,10 @@ def arguments_of(request: HttpRequest, rules: HttpRules, secrets: KeyView | None
         found["headers"] = _matched(request.headers, rules.match_headers)
     if secrets is not None:
         found = secrets.key_view(found)
-    found["url"] = _sorted(_without_credentials(str(found["url"])), rules)
-    found["body"] = _without_part_credentials(found["body"])
-    return Walk(_Credentials()).whole(found, None)
+    mask = _Credentials(is_configured)
+    found["url"] = _sorted(_without_credentials(str(found["url"]), mask), rules)
+    found["body"] = _without_part_credentials(found["body"], mask)
+    return Walk(mask).whole(found, None)
 
 
 def without(arguments: JSON, ignore: Iterable[str]) -> JSON:
@@ -122,34 +130,28 @@ def _plain_tags(form: JSON) -> JSON:
     return {"text": tags_plain(form["text"])} if is_object(form) and "text" in form else form
 
 
-def _without_credentials(url: str) -> str:
+def _without_credentials(url: str, mask: "_Credentials") -> str:
     base, mark, query = url.partition("?")
     if not mark:
         return url
-    return f"{base}?{'&'.join(_masked(item) for item in query.split('&'))}"
+    return f"{base}?{'&'.join(_masked(item, mask) for item in query.split('&'))}"
 
 
-def _masked(item: str) -> str:
+def _masked(item: str, mask: "_Credentials") -> str:
     name, sign, value = item.partition("=")
     plain = percent_decoded(name.replace("+", " "))
     if not value or not is_credential_name(plain):
         return item
-    return f"{name}{sign}{_mask(value, plain)}"
+    return f"{name}{sign}{mask.of(value, plain)}"
 
 
-def _mask(value: str, name: str) -> str:
-    """The tags in a value, which tell configured secrets apart; else a tag made of the name."""
-    tags = _TAGS.findall(value)
-    return "".join(tags) if tags else f"[REDACTED:{_NO_NAME.sub('_', name)[:64] or 'secret'}]"
-
-
-def _without_part_credentials(body: JSON) -> JSON:
+def _without_part_credentials(body: JSON, mask: "_Credentials") -> JSON:
     if not is_object(body) or not is_list(body.get("parts")):
         return body
     parts = [dict(part) for part in body["parts"]]
     for part in parts:
         if part.get("text") and is_credential_name(part["name"]):
-            part["text"] = _mask(part["text"], part["name"])
+            part["text"] = mask.of(part["text"], part["name"])
     return {"parts": parts}
 
 
@@ -176,8 +178,16 @@ class _Credentials:
 
     names_matter = True
 
+    def __init__(self, is_configured: Callable[[str], bool]) -> None:
+        self._is_configured = is_configured
+
     def data(self, raw: bytes) -> bytes:
         return raw
 
     def under_name(self, text: str, name: str) -> str:
-        return _mask(text, name) if text.strip() else text
+        return self.of(text, name) if text.strip() else text
+
+    def of(self, value: str, name: str) -> str:
+        """The tags in a value, which tell configured secrets apart; else a tag made of the name."""
+        tags = [tag for tag in _TAGS.findall(value) if self._is_configured(tag[10:-1])]
+        return "".join(tags) if tags else f"[REDACTED:{_NO_NAME.sub('_', name)[:64] or 'secret'}]"
