@@ -24,6 +24,7 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field, PrivateAttr
 
 from playhead.adapters import langgraph as adapter
+from playhead.adapters import mcp as mcp_adapter
 from playhead.engine.capabilities import measured
 from playhead.testing.conformance.adapter import (
     AdapterHarness,
@@ -159,9 +160,11 @@ class LangGraphHarness(AdapterHarness):
 
     def start(self) -> None:
         adapter.install()
+        mcp_adapter.install()  # as `playhead.install()` does
 
     def stop(self) -> None:
         adapter.uninstall()
+        mcp_adapter.uninstall()
 
     def build(self, spec: Spec, *, model: Scripted | None = None, **more: Any) -> Any:
         if any(isinstance(call.arguments, str) for turn in spec.turns for call in turn):

@@ -26,6 +26,7 @@ from openai.types.responses import ResponseTextDeltaEvent
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
 from pydantic import BaseModel
 
+from playhead.adapters import mcp as mcp_adapter
 from playhead.adapters import openai_agents as adapter
 from playhead.engine.capabilities import measured
 from playhead.testing.conformance.adapter import (
@@ -130,9 +131,11 @@ class OpenAIAgentsHarness(AdapterHarness):
     def start(self) -> None:
         set_tracing_disabled(True)
         adapter.install()
+        mcp_adapter.install()  # as `playhead.install()` does
 
     def stop(self) -> None:
         adapter.uninstall()
+        mcp_adapter.uninstall()
 
     def build(self, spec: Spec, **more: Any) -> Agent[Any]:
         ids = [call.id for turn in spec.turns for call in turn if call.id is not None]

@@ -24,6 +24,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.tools import Tool
 from pydantic_ai.usage import RequestUsage
 
+from playhead.adapters import mcp as mcp_adapter
 from playhead.adapters import pydantic_ai as adapter
 from playhead.engine.capabilities import measured
 from playhead.testing.conformance.adapter import (
@@ -143,9 +144,11 @@ class PydanticAIHarness(AdapterHarness):
 
     def start(self) -> None:
         adapter.install()
+        mcp_adapter.install()  # as `playhead.install()` does
 
     def stop(self) -> None:
         adapter.uninstall()
+        mcp_adapter.uninstall()
 
     def build(self, spec: Spec, **more: Any) -> Agent[Any, Any]:
         script = more.pop("script", None) or Script(spec)

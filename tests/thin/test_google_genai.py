@@ -137,10 +137,10 @@ class GenAIHarness(ServedHarness):
         return ask
 
     def activate(self) -> None:
-        adapter.install()
+        playhead.install()
 
     def deactivate(self) -> None:
-        adapter.uninstall()
+        playhead.uninstall()
 
     def with_usage(self, spec: Spec, usage: Mapping[str, int]) -> Served:
         made = self.build(spec)

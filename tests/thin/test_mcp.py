@@ -55,6 +55,8 @@ _SERVER = """
             seen = log.read().count("price")
         return {"content": [{"type": "text", "text": item + " costs " + str(seen)}]}
 
+    note("started")
+
     def answer(method, params):
         if method == "initialize":
             about = {"tools": {}, "resources": {}, "prompts": {}}
@@ -139,7 +141,7 @@ INPUTS = {"prompt": "go"}
 def test_results_of_every_kind_are_recorded_and_served_without_reaching_the_server(shop: Shop, bench: Bench) -> None:
     baseline = bench.record(shop.runs(everything), INPUTS)
     assert baseline.error is None
-    assert shop.reached == ["price", "price", "price", "stock", "read", "prompt"]
+    assert shop.reached == ["started", "price", "price", "price", "stock", "read", "prompt"]
     assert [(c.name, c.outcome.kind, c.outcome.value) for c in baseline.calls[:4] if c.outcome] == [
         ("price", OutcomeKind.VALUE, "tea costs 1"),
         ("price", OutcomeKind.RESULT_ERROR, "no such item"),
@@ -157,6 +159,37 @@ def test_results_of_every_kind_are_recorded_and_served_without_reaching_the_serv
         assert result.by == ["served"] * 6
         assert result.output == baseline.session.output
         assert shop.reached == []
+
+
+def test_a_server_whose_handshake_was_not_recorded_is_not_started(shop: Shop, bench: Bench) -> None:
+    baseline = bench.record(lambda prompt: None, INPUTS)
+    result = bench.replay(baseline, shop.runs(everything))
+    assert shop.reached == []
+    assert result.replay.status is ReplayStatus.FAILED
+    assert "would start the MCP server" in result.message
+    assert "holds no handshake" in result.message
+
+
+def test_two_servers_are_told_apart_by_their_programs_in_whatever_order_they_are_started(
+    shop: Shop, bench: Bench, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    other = Shop(tmp_path / "other")
+    other.script.write_text(other.script.read_text().replace('("price", "stock")', '("weather",)'))
+    order = [shop, other]
+
+    def run(prompt: str) -> dict[str, list[str]]:
+        async def names(session: ClientSession) -> list[str]:
+            return [tool.name for tool in (await session.list_tools()).tools]
+
+        return {one.script.parent.name: one.runs(names)(prompt) for one in order}
+
+    baseline = bench.record(run, INPUTS)
+    assert (shop.reached, other.reached) == (["started"], ["started"])
+    order.reverse()
+    result = bench.replay(baseline, run)
+    assert (shop.reached, other.reached) == ([], [])
+    assert result.output == baseline.session.output
 
 
 @pytest.mark.parametrize(
@@ -188,12 +221,12 @@ def test_a_call_that_was_not_recorded_is_decided_by_the_policy(shop: Shop, bench
         return [dumped(await session.call_tool("price", {"item": item})) for item in items]
 
     baseline = bench.record(shop.runs(ask), INPUTS)
-    assert shop.reached == ["price", "price"]
+    assert shop.reached == ["started", "price", "price"]
     items[1] = "coffee"
     policy = {"default": {"type": "history", "on_miss": on_miss}}
     result = bench.replay(baseline, shop.runs(ask), tool_policy=policy)
     assert result.by[:2] == ["served", "missed"]
-    assert shop.reached == (["price"] if on_miss == "passthrough" else [])
+    assert shop.reached == (["started", "price"] if on_miss == "passthrough" else [])
     if on_miss == "fail":
         assert result.replay.status is ReplayStatus.FAILED
         assert "coffee" in result.message

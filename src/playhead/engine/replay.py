@@ -20,6 +20,7 @@ from playhead.core.values import (
     Fidelity,
     LedgerRow,
     Node,
+    NodeKind,
     OutcomeKind,
     Replay,
     ReplayStatus,
@@ -109,6 +110,7 @@ def make_state(
         examples=cache(partial(_examples, plan.nodes)),
         output_schemas={n: t["output_schema"] for n, t in offered.items() if t.get("output_schema") is not None},
         parameters={name: tool.get("parameters") for name, tool in offered.items()},
+        listings=None if plan.live_tools else [node for node in plan.nodes if node.kind is NodeKind.SPAN],
     )
 
 

@@ -84,6 +84,8 @@ class ReplayState:
         writer: executes the llm policy. ``examples`` gives it (arguments, result) pairs of a tool.
         latch: the stop, once there is one; every later decision and model call raises it again.
         override_hits: for each override field, how many model calls it changed (adapters count).
+        listings: recorded spans, from which servers of tools are answered; None where some tool may go live.
+        servers: those whose recorded answers are in use.
         output_schemas: the declared output schema of a tool, where known.
         live_models: whether requests go out for real; False under model history.
         other_threads: threads that ran before the replay began; without its context they are no part of it.
@@ -108,6 +110,8 @@ class ReplayState:
     examples: Callable[[str], Sequence[tuple[JSON, JSON]]] | None = None
     output_schemas: dict[str, JSON] = field(default_factory=dict[str, JSON])
     parameters: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    listings: Sequence[Node] | None = None
+    servers: set[JSON] = field(default_factory=set[JSON])
     origin: Origin = Origin.REPLAY
     redact: Callable[[JSON], JSON] | None = None  # what of arguments may stand in a ledger
     latch: ReplayStop | None = None

@@ -6,33 +6,36 @@ from typing import Any
 
 import mcp.types as types
 from mcp import ClientSession
+from mcp.client import stdio
 
+from playhead.adapters.mcp import recorded
 from playhead.adapters.mcp.results import Results
 from playhead.core.values import JSON
 from playhead.engine import seam
 from playhead.engine.calling import called_async, guarded, opened
 from playhead.engine.patching import Activation, Patches
 
+_START = "_create_platform_compatible_process"
+"""A private name, by which the library starts every server that is a program."""
 _ASKED = {
     "call_tool": Results(types.CallToolResult),
     "read_resource": Results(types.ReadResourceResult),
     "get_prompt": Results(types.GetPromptResult),
 }
-_LISTED = (
-    "initialize", "discover", "list_tools", "list_resources", "list_resource_templates", "list_prompts", "complete",
-)  # fmt: skip
 
 
 def _hooks() -> dict[str, bool]:
-    return {f"ClientSession.{name}": name in vars(ClientSession) for name in (*_ASKED, "list_tools")}
+    found = {f"ClientSession.{name}": name in vars(ClientSession) for name in (*_ASKED, "list_tools")}
+    return {**found, f"client.stdio.{_START}": callable(getattr(stdio, _START, None))}
 
 
 def _wrap(patches: Patches) -> None:
     for name in _ASKED:
         patches.wrap(ClientSession, name, functools.partial(_asked, patches, name))
-    for name in _LISTED:
+    for name in recorded.METHODS:
         if name in vars(ClientSession):
             patches.wrap(ClientSession, name, functools.partial(_listed, patches, name))
+    patches.wrap(stdio, _START, functools.partial(_started, patches))
 
 
 def _asked(patches: Patches, name: str, original: Any) -> Any:
@@ -49,6 +52,22 @@ def _asked(patches: Patches, name: str, original: Any) -> Any:
         return await called_async(step, lambda: original(self, *args, **kwargs), _ASKED[name])
 
     return asked
+
+
+def _started(patches: Patches, original: Any) -> Any:
+    """The start of a server that is a program. In a replay in which nothing may go live, none is started."""
+
+    @functools.wraps(original)
+    async def started(command: str, args: Any, *more: Any, **named: Any) -> Any:
+        if not patches.active:
+            return await original(command, args, *more, **named)
+        state = seam.replay_here()
+        if state is not None and state.listings is not None:
+            return recorded.stand_in(state, command, args)
+        recorded.PROGRAM.set(recorded.program_of(command, args))
+        return await original(command, args, *more, **named)
+
+    return started
 
 
 def _call(name: str, bound: dict[str, Any]) -> tuple[str, Any]:
@@ -76,6 +95,7 @@ def _listed(patches: Patches, name: str, original: Any) -> Any:
         if active is not None:
             with guarded(active, f"recording {name}"):
                 span = active.span(f"mcp {name}", [str(a) for a in args])
+                span.note(**recorded.about(active, self))
         if active is None or span is None:
             return await original(self, *args, **kwargs)
         try:

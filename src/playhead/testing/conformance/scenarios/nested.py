@@ -78,6 +78,9 @@ _SERVER = """
 
     SCHEMA = {{"type": "object", "properties": {{"item": {{"type": "string"}}}}, "required": ["item"]}}
 
+    with open({log!r}, "a") as log:
+        log.write("started\\n")
+
     def answer(method, params):
         if method == "initialize":
             info = {{"name": "shop", "version": "1"}}
@@ -105,7 +108,7 @@ _SERVER = """
 
 @scenario("S19")
 def mcp_tool(lab: Lab) -> None:
-    """A tool of an MCP server: value and error are recorded and served; no call reaches the server."""
+    """A tool of an MCP server: value and error are recorded and served; the server is not even started."""
     with TemporaryDirectory() as folder:
         log = Path(folder, "log")
         log.touch()
@@ -125,6 +128,7 @@ def mcp_tool(lab: Lab) -> None:
         log.write_text("")
         result = lab.replay(baseline, run)
         assert "price" not in log.read_text(), "a call reached the server"
+        assert log.read_text() == "", "the server was started"
         assert result.session.output == baseline.session.output
         assert result.by == ["served", "served"]
 
