@@ -99,15 +99,9 @@ def fuzz(
         made = written(made, contents.tools, writer, seed=seed, random=random)
     where = {"suite": None if client.home is None else client.home.where.removeprefix("suite "), "tools": None,
              "case": list(cases), "intent": [], "limit": None}  # fmt: skip
-    order = None
-    if direct is not None:
-        order = DirectOrder(
-            entry_point=direct, seconds=check_seconds(seconds), memory=memory, folder=Path(folder or ".").resolve()
-        )
+    order = None if direct is None else _order(direct, seconds, memory, folder)
     settings: dict[str, Any] = {"where": where, "direct": None if order is None else order.json()}
-    called = None
-    if order is not None:
-        called = fuzz_directly(client.store, contents, made, order, settings=settings)
+    called = None if order is None else fuzz_directly(client.store, contents, made, order, settings=settings)
     fed = None
     if model is not None:
         name = model if isinstance(model, str) else getattr(model, "__name__", "function")
@@ -125,6 +119,12 @@ def fuzz(
         set=made, report=told, findings=tuple(one for run in done for one in findings_of(run)),
         runs=tuple(run.id for run in done),
     )  # fmt: skip
+
+
+def _order(direct: str, seconds: float, memory: int, folder: str | Path | None) -> DirectOrder:
+    return DirectOrder(
+        entry_point=direct, seconds=check_seconds(seconds), memory=memory, folder=Path(folder or ".").resolve()
+    )
 
 
 @dataclass(frozen=True, slots=True)
