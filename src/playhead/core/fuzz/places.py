@@ -18,7 +18,7 @@ _FORMATS: Final[dict[str, str]] = {
 }  # fmt: skip
 _TEXTS: Final = (
     "A1", "abc", "ABC", "A", "a", "1", "12", "123", "1234", "12345", "AB", "abcd", "ABC-123", "abc_123", "A-1", "R-77",
-    "POL-1", "ORD-1", "2030-05-20", "11:00", "sam@example.com", "+15550100", "https://example.com/a", "/tmp/a", "0.5",
+    "POL-1", "ORD-1", "2030-05-20", "11:00", "sam@example.com", "+15550100", "https://example.com/a", "/a/b", "0.5",
     "US", "USD", "en-US", "#fff", "some text",
 )  # fmt: skip
 
