@@ -84,8 +84,10 @@ def _sets(cassettes: tuple[str, ...], set_name: str | None) -> list[tuple[Path, 
 
 
 def _set_of(path: Path) -> str:
+    from playhead.store.fixtures import set_part
+
     parts = [*path.parent.parts, path.name.removesuffix(path.suffix)]
-    return "/".join(part.lstrip(".") or "_" for part in parts)
+    return "/".join(map(set_part, parts))
 
 
 def _merged(plans: "list[ImportPlan]") -> "list[ImportPlan]":

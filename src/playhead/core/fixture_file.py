@@ -188,13 +188,23 @@ def _check(fixture: Fixture, name: str, *, any_key: bool) -> None:
         raise _damaged(name, "/occurrence is no number of a call")
     if not any_key:
         _check_key(fixture, name, int(known[1]))
-    outcome = fixture.outcome
-    if outcome.get("kind") not in ("value", "error") or not (
-        {"value", "error", "items", "body", "truncated"} & set(outcome)
-    ):
-        raise _damaged(name, "/outcome is neither a value nor an error")
-    if is_list(outcome.get("body")):
-        raise _damaged(name, "/outcome/body is a list")
+    wrong = _wrong_outcome(fixture.outcome)
+    if wrong:
+        raise _damaged(name, wrong)
+    if not is_object(fixture.assertions.get("defaults", {})):
+        raise _damaged(name, "/assertions/defaults is of another type")
+
+
+def _wrong_outcome(outcome: dict[str, JSON]) -> str:
+    """What an outcome is not, though it would have to be."""
+    kind = outcome.get("kind")
+    members = {"value", "items", "body", "truncated"} if kind == "value" else {"error"}
+    if kind not in ("value", "error") or not members & set(outcome):
+        return "/outcome is neither a value nor an error"
+    for member, is_right in (("error", is_object), ("items", is_list), ("body", is_object), ("truncated", is_object)):
+        if member in outcome and not is_right(outcome[member]):
+            return f"/outcome/{member} is of another type"
+    return ""
 
 
 def _check_key(fixture: Fixture, name: str, version: int) -> None:

@@ -141,7 +141,16 @@ class OpCall:
         outcome = self.outcome(fixture)
         if "error" in outcome:
             raise rebuild(error_of(outcome["error"]))
-        return self.made(outcome.get("value"))
+        if "value" not in outcome:
+            raise self._stale("it was recorded as a stream")
+        return self.made(outcome["value"])
+
+    def items(self, fixture: Fixture) -> dict[str, JSON]:
+        """As `outcome`, of an op that gives a stream."""
+        outcome = self.outcome(fixture)
+        if "value" in outcome:
+            raise self._stale("it was not recorded as a stream")
+        return outcome
 
     def made(self, stored: JSON) -> Any:
         """A recorded value as the declared type.
@@ -158,12 +167,16 @@ class OpCall:
                     wrong = str(error)
                 else:  # a tag stands where the type wants something else
                     return from_stored(stored)
+        raise self._stale(wrong)
+
+    def _stale(self, wrong: str) -> OpError:
+        """Lets the run fail; gives the error to raise."""
         text = self._run.redactor.redact_text(
             f"{self.op.id}: the recorded result does not fit its declaration: {wrong}"
         )
         self._run.row(FixtureRow(tool=self.op.id, key=self._call.key, status="served", note=text, marks=("stale",)))
         self._run.problem(text)
-        raise OpError(text, code="output")
+        return OpError(text, code="output")
 
     def more(self) -> None:
         """More items are asked for than were recorded: a stop."""
@@ -245,6 +258,8 @@ class OpCall:
     def _guarded(self, record: Callable[[], None]) -> None:
         try:
             record()
+        except NoKeyError as error:
+            self._run.problem(f"{self.op.id} is not recorded: it has no stored form: {error}")
         except Exception as error:  # noqa: BLE001 - a failure to record is not the op's
             self._run.problem(f"{self.op.id} is not recorded: {type(error).__name__}: {error}")
 

@@ -14,12 +14,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from playhead.core.canonical import render
 from playhead.core.fixture_file import Fixture, document_text, dump, file_name, load, safe
 from playhead.core.fixture_notes import merged_notes
 from playhead.core.values import JSON
-from playhead.errors import StoreError
+from playhead.errors import StoreError, UsageError
 from playhead.store.fixtures import REPORT, FixtureFolder
 
 LARGE = 256 * 2**10
@@ -167,10 +168,26 @@ def take_over(folder: FixtureFolder, places: Iterable[Path], run: str, *, incomp
 def recover(folder: FixtureFolder) -> None:
     """Finishes moves that an earlier process began and did not end."""
     for moves in sorted((folder.root / _PARTIAL).glob(f"*/{_MOVES}")):
-        with suppress(ValueError, KeyError, TypeError, OSError):
+        with suppress(ValueError, KeyError, TypeError, OSError, UsageError):
             plan = json.loads(moves.read_text("utf-8"))
+            _check_names(plan)
             with folder.claim(str(plan["set"])):
                 _move(folder.place(str(plan["set"])), moves.parent, plan)
+
+
+def _check_names(plan: dict[str, JSON]) -> None:
+    """A plan that came from elsewhere, with a checkout say, must not lead out of the folder.
+
+    Raises:
+        ValueError: it does.
+    """
+    moves: Any = plan["moves"]
+    bodies: Any = plan["bodies"]
+    keys: Any = plan["keys"]
+    names = [*bodies, *(name for pair in moves for name in pair), *(key for _, _, key, _ in keys)]
+    names += [kind for kind, _, _, _ in keys]
+    if not all(isinstance(name, str) and Path(name).name == name for name in names):
+        raise ValueError("a name leads out of the folder")
 
 
 def counted(target: Path, report: Mapping[str, JSON]) -> None:
@@ -201,8 +218,9 @@ def discard(source: Path) -> None:
     """Removes what stands below ``.partial/``, and that folder with its last one."""
     shutil.rmtree(source, ignore_errors=True)
     with suppress(OSError):
-        (source.parent / ".gitignore").unlink(missing_ok=True)
-        source.parent.rmdir()  # when no other run is under way
+        if all(path.name == ".gitignore" for path in source.parent.iterdir()):  # no other run is under way, or left
+            (source.parent / ".gitignore").unlink(missing_ok=True)
+            source.parent.rmdir()
 
 
 def _replace(source: Path, target: Path) -> None:

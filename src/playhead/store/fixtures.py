@@ -21,6 +21,10 @@ from playhead.store.fixture_claim import claimed
 
 MAX_BYTES = 64 * 2**20
 REPORT = "recording.json"
+_BODIES = "bodies"
+_NO_NAME = frozenset('\\<>:"|?*')
+_LONGEST = 200
+"""Bytes of a part of a set's name; file systems end at 255, and the names of drafts are longer."""
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -40,10 +44,10 @@ class FixtureFolder:
         """The folder of a set; an empty name is the shared set.
 
         Raises:
-            UsageError: the name leads out of the folder.
+            UsageError: the name leads out of the folder, is no name on every system, or means something else here.
         """
         parts = [part for part in set_name.split("/") if part]
-        if any(part in (".", "..") or part.startswith(".") or os.sep in part for part in parts):
+        if not all(map(_is_name, parts)):
             raise UsageError(f"{set_name!r} is no name of a set", hint="use letters, digits, - _ . and /")
         return self.root.joinpath(*parts)
 
@@ -98,12 +102,16 @@ class FixtureFolder:
             FixtureFormatError: it is damaged.
         """
         try:
-            return load(path.read_bytes(), path.name)
+            return load(path.read_bytes(), self._shown(path))
         except FixtureFormatError as error:
             error.details["file"] = str(path)
             raise
         except OSError as error:
             raise FixtureFormatError(f"{path} cannot be read: {error.strerror}", file=str(path)) from None
+
+    def _shown(self, path: Path) -> str:
+        """A file with its set: the same call in several sets has the same name."""
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
 
     def value(self, fixture: Fixture, set_name: str) -> JSON:
         """The value of an outcome, read from its own file where it is large.
@@ -116,7 +124,7 @@ class FixtureFolder:
             return fixture.outcome.get("value")
         digest = str(body.get("sha256"))
         for name in dict.fromkeys((set_name, "")):
-            path = self.place(name) / "bodies" / digest
+            path = self.place(name) / _BODIES / digest
             if _DIGEST.fullmatch(digest) and path.exists():
                 data = path.read_bytes()
                 if sha256(data).hexdigest() == digest:
@@ -135,7 +143,7 @@ class FixtureFolder:
         """Every set, the shared one as an empty name: folders with fixtures, and empty ones."""
         found: list[str] = []
         for place, folders, names in os.walk(self.root):
-            folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "bodies")
+            folders[:] = sorted(filter(_is_name, folders))
             if any(_is_fixture(name) or name == REPORT for name in names) or not (folders or Path(place) == self.root):
                 found.append("/".join(Path(place).relative_to(self.root).parts))
         return sorted(found)
@@ -157,6 +165,20 @@ class FixtureFolder:
             FixtureBusyError: another process kept it for as long as ``wait`` seconds.
         """
         return claimed(self.place(set_name), wait=wait, sleep=sleep)
+
+
+def set_part(text: str) -> str:
+    """Text as a part of the name of a set."""
+    shown = "".join(char if char.isprintable() and char not in _NO_NAME else "_" for char in text)
+    short = shown.encode()[:_LONGEST].decode(errors="ignore").lstrip(".").rstrip(" .") or "_"
+    return short if _is_name(short) else f"{short}_"
+
+
+def _is_name(part: str) -> bool:
+    return (
+        part.isprintable() and not part.startswith(".") and part not in (_BODIES, REPORT)
+        and part == part.rstrip(" .") and not set(part) & _NO_NAME and len(part.encode()) <= _LONGEST
+    )  # fmt: skip
 
 
 def _fixtures_in(place: Path) -> Iterator[Path]:

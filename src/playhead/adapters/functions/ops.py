@@ -264,7 +264,7 @@ class _Items:
 
 def _served_items(call: OpCall, fixture: Any) -> Generator[Any]:
     """Recorded items, then what followed them: the end, an error, or nothing that is known."""
-    outcome = call.outcome(fixture)
+    outcome = call.items(fixture)
     items: Any = outcome.get("items") or ()
     for item in items:
         yield call.made(item)
