@@ -1,6 +1,5 @@
 """The SQL of the SQLite store. Values are always parameters."""
 
-
 from playhead.core.codec import encode
 from playhead.core.values import JSON
 from playhead.store import lookup
