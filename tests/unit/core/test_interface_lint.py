@@ -20,6 +20,12 @@ def rules(*tools: ToolSchema) -> list[tuple[str, str]]:
     return [(finding.rule, finding.pointer) for finding in lint(tools) if finding.rule != "unbounded_list"]
 
 
+def one(name: str, schema: Any) -> ToolSchema:
+    """A tool with one parameter."""
+    properties: dict[str, Any] = {name: schema}
+    return tool(**properties)
+
+
 def quiet(tools: list[ToolSchema]) -> list[Finding]:
     """Findings without those that the name of the tool itself gives."""
     return [finding for finding in lint(tools) if finding.rule != "unbounded_list"]
@@ -38,8 +44,8 @@ def quiet(tools: list[ToolSchema]) -> list[Finding]:
     ],
 )
 def test_each_rule_names_the_parameter(name: str, schema: Any, rule: str):
-    assert rules(tool(**{name: schema})) == [(rule, f"/{name}")]
-    assert all(finding.fix for finding in lint([tool(**{name: schema})]))
+    assert rules(one(name, schema)) == [(rule, f"/{name}")]
+    assert all(finding.fix for finding in lint([one(name, schema)]))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +62,7 @@ def test_each_rule_names_the_parameter(name: str, schema: Any, rule: str):
     ],
 )
 def test_what_is_fine_is_left_alone(name: str, schema: Any):
-    assert rules(tool(**{name: schema})) == []
+    assert rules(one(name, schema)) == []
 
 
 def test_parameters_are_found_at_every_depth():
@@ -182,10 +188,10 @@ def test_swapped_descriptions_are_named_for_both_tools_and_as_nothing_else():
     ],
 )
 def test_a_text_that_reads_as_another_type(name: str, about: str, other: str):
-    (finding,) = quiet([tool(**{name: {"type": "string", "description": about}})])
+    (finding,) = quiet([one(name, {"type": "string", "description": about})])
     assert (finding.rule, finding.fix) == ("type_in_prose", f"declare it as {other}")
     right = {"a number": "number", "a list": "array", "true or false": "boolean"}[other]
-    assert quiet([tool(**{name: {"type": right, "items": {"type": "string"}, "description": about}})]) == []
+    assert quiet([one(name, {"type": right, "items": {"type": "string"}, "description": about})]) == []
 
 
 @pytest.mark.parametrize(
@@ -204,7 +210,7 @@ def test_texts_that_only_speak_of_numbers_and_lists(schema: Any):
 
 def test_a_choice_of_which_no_value_is_told():
     def said(about: str, name: str = "order_status", **more: Any) -> list[str]:
-        return [f.rule for f in quiet([tool(**{name: {"type": "string", "description": about, **more}})])]
+        return [f.rule for f in quiet([one(name, {"type": "string", "description": about, **more})])]
 
     assert said("The status of the order") == ["values_unsaid"]
     assert said("The status of the order, such as open") == []
