@@ -112,6 +112,7 @@ def _recording(words: tuple[str, ...], way: Way) -> str:
     options = ["--http"] if way.http else []
     options += [f"--host {shlex.quote(host)}" for host in way.host]
     options += [f"--set {shlex.quote(way.set)}"] if way.set else []
+    options += [f"--dir {shlex.quote(str(way.dir))}"] if way.dir else []
     return " ".join(["playhead fixtures run --mode record", *options, "--", shlex.join(words)])
 
 
@@ -125,7 +126,8 @@ def _allow_live(mode: "Mode", way: Way, context: Context) -> None:
         return
     if not sys.stdin or not sys.stdin.isatty():
         raise RefusedError(
-            f"mode {mode} runs {what} for real, and nobody can be asked", hint="add --allow-live when that is safe"
+            f"mode {mode} runs {what} for real, and nobody can be asked",
+            hint="add --allow-live when that is safe; --mode replay runs nothing for real",
         )
     sys.stderr.write(plain("go on? [y/N] "))
     sys.stderr.flush()

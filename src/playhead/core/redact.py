@@ -169,6 +169,14 @@ class Redactor:
         spans = _outside_tags(raw, self.known_spans, self.is_tag)
         return tuple(sorted({span.tag[10:-1] for span in spans}))
 
+    def given_away_by(self, text: str) -> str | None:
+        """The name of a secret that a name (of a file, a test) gives away; a plain word may be a password somewhere,
+        and is none in a name."""
+        raw = _encoded(text)
+        known = [span.tag[10:-1] for span in self.known_spans(raw) if not span.value.isalpha()]
+        shapes = [name for _, _, name in credentials_in(raw)] if may_hold_credentials(raw) else []
+        return next(iter([*known, *shapes]), None)
+
     def tag_for(self, name: str, value: str) -> str:
         """The tag of a value, for the whole run: ``[REDACTED:NAME]``, numbered for further values of one name."""
         known = self._configured.tag(value) or self._tags.get(value)

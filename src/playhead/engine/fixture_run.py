@@ -33,6 +33,7 @@ from playhead.errors import (
     RefusedError,
     ReplayStop,
     StoreError,
+    UsageError,
 )
 from playhead.store.fixture_writing import FixtureWriter, recover
 from playhead.store.fixtures import FixtureFolder
@@ -99,7 +100,21 @@ class FixtureRun:
                 hint=f"record it: {command}; allow_empty=True where none is made",
             )
         if mode in ("record", "auto"):
+            self._check_name()
             recover(folder)
+
+    def _check_name(self) -> None:
+        """A secret in the name of a set would be in the names of folders, and in what is committed.
+
+        Raises:
+            UsageError: there is one.
+        """
+        held = self.redactor.given_away_by(f"{self.options.set_name}\n{self.options.test}")
+        if held is not None:
+            raise UsageError(
+                f"the name of the set of fixtures holds a secret ({held})",
+                hint="name the parameters of the test: ids=[...]; or the set: set='...'",
+            )
 
     # what adapters see (`engine.http_exchange.HttpFixtures`)
 

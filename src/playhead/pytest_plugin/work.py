@@ -96,7 +96,8 @@ class Work:
         try:
             return test.tape.enter()
         except PlayheadError as error:
-            pytest.fail(f"{type(error).__name__}: {_told(error)}", pytrace=False)
+            problem = f"{type(error).__name__}: {_told(error)}"
+        pytest.fail(problem, pytrace=False)  # here, so that the error is not shown before it
 
     def leave(self, item: pytest.Function) -> None:
         item.stash[_TEST].tape.leave()

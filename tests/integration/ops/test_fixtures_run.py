@@ -99,7 +99,8 @@ def test_check_names_what_has_changed_and_writes_nothing(here: Path, run: Any) -
 
 
 def test_nobody_is_asked_and_nothing_runs(here: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run("run --mode record", "app.py", "a")[0] == 2
+    code, _, err = run("run --mode record", "app.py", "a")
+    assert (code, "--mode replay runs nothing for real" in err) == (2, True)
     assert run("check", "app.py", "a")[0] == 2
     code, _, err = run("run --mode replay", "app.py", "a")
     assert (code, "no_fixtures" in err) == (1, True)
@@ -179,5 +180,13 @@ def test_requests_are_fixtures_from_the_start_of_the_command(run: Any, server: H
     url = f"http://127.0.0.1:{server.server_port}/x"
     code, said, err = run("run --mode record --http --allow-live", "web.py", url)
     assert (code, said.get("counts")) == (0, {"recorded": 1}), err
+    assert "Exception ignored" not in err
     code, said, err = run("run --mode replay --http", "web.py", url)
     assert (code, said["counts"], "answer 1" in err, _Counting.seen) == (0, {"served": 1}, True, ["/x"])
+
+
+def test_a_miss_names_the_command_that_records_into_the_same_folder(run: Any) -> None:
+    run("run --mode record --allow-live --dir other --set s", "app.py", "a")
+    code, said, _ = run("run --mode replay --dir other --set s", "app.py", "b")
+    assert code == 1
+    assert any("--mode record --set s --dir other -- " in reason for reason in said["reasons"])

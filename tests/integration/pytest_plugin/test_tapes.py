@@ -356,3 +356,33 @@ def test_a_damaged_fixture_fails_the_test_by_name(suite: Suite, fixtures_of: Pat
     result = suite.run()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*is not readable as a fixture*"])
+
+
+PARAMETERS = """
+@pytest.mark.playhead
+@pytest.mark.parametrize("token", [os.environ["SHOP_API_TOKEN"], os.environ["DB_PASSWORD"], "x"])
+def test_a(token):
+    lookup("1")
+"""
+
+
+def test_a_secret_in_the_id_of_a_test_is_no_name_of_a_set_and_in_no_report(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite.write("import os\n" + PARAMETERS)
+    monkeypatch.setenv("SHOP_API_TOKEN", "tok-aaaabbbbcccc")
+    monkeypatch.setenv("DB_PASSWORD", "postgres")  # a plain word is no secret in a name
+    result = suite.record("--playhead-report=report.json")
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["*UsageError: the name of the set of fixtures holds a secret (SHOP_API_TOKEN)*"])
+    held = [path for path in suite.path.rglob("*") if "tok-aaaa" in path.name]
+    held += [path for path in suite.path.rglob("*.json") if "tok-aaaa" in path.read_text()]
+    assert held == []
+    assert len(suite.files()) == 2
+
+
+def test_no_recordings_is_one_error_and_not_its_chain(suite: Suite) -> None:
+    suite.write("@pytest.mark.playhead\ndef test_a():\n    lookup('1')\n")
+    result = suite.run()
+    result.assert_outcomes(errors=1)
+    result.stdout.no_fnmatch_line("*During handling*")

@@ -427,3 +427,20 @@ def test_a_secret_that_is_configured_later_is_out_of_keys_from_then_on() -> None
     redactor.configure("OTHER", CUT)
     assert redactor.key_view(f"a {CUT}") == "a [REDACTED:API_KEY]"
     assert redactor.configured_names == {"API_KEY"}
+
+
+@pytest.mark.parametrize(
+    ("name", "held"),
+    [
+        ("tests.test_a/test_b", None),
+        ("test_a[key-aaaabbbb]", "API_KEY"),
+        ("test_a_key-aaaabbbb_-1a2b3c", "API_KEY"),
+        ("test_a[sk-0123456789abcdefghijklmn]", "sk"),
+        ("tests/test_postgres.py::test_a[postgres]", None),
+    ],
+)
+def test_a_name_gives_a_secret_away(name: str, held: str | None) -> None:
+    redactor = Redactor()
+    redactor.learn("API_KEY", CUT)
+    redactor.learn("DB_PASSWORD", "postgres")
+    assert redactor.given_away_by(name) == held
