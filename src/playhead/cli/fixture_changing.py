@@ -69,7 +69,8 @@ def _left(each: "Rekeyed", folder: "FixtureFolder") -> dict[str, Any]:
 
 def _named(file: str, paths: list[Path]) -> list[Path]:
     path = Path(file)
-    found = [each for each in paths if each == path.absolute() or (each.name == file and not path.exists())]
+    below = f"/{path.as_posix()}"
+    found = [each for each in paths if each == path.absolute() or (not path.exists() and str(each).endswith(below))]
     if not found:
         raise NotFoundError(f"no fixture {file!r} in the folder", hint="playhead fixtures list")
     return found

@@ -1,5 +1,6 @@
 """``playhead fixtures import | list | show``."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from playhead.store.fixtures import FixtureFolder
 
 _CASSETTES = (".yaml", ".yml", ".json")
+_MOST_SHOWN = 10_000
 
 
 def import_cassettes(
@@ -158,13 +160,14 @@ def show_fixture(file: str, /, *, context: Ctx, dir: str | None = None) -> Resul
     """Show one fixture: what was asked, what came, when it was recorded.
 
     Args:
-        file: Path of the file, or its name where only one set has it.
+        file: Path of the file, or its name, with the set where several have it.
         dir: The fixture folder, if not the project's.
     """
     folder = existing_folder(context, dir)
     path = Path(file)
     if not path.exists():
-        found = [each for name in folder.sets() for each in folder.files(name) if each.name == path.name]
+        all_files = [each for name in folder.sets() for each in folder.files(name)]
+        found = [each for each in all_files if each.as_posix().endswith(f"/{path.as_posix()}")]
         if not found:
             raise NotFoundError(f"no fixture {file!r} in {folder.root}", hint="playhead fixtures list")
         if len(found) > 1:
@@ -182,8 +185,18 @@ def show_fixture(file: str, /, *, context: Ctx, dir: str | None = None) -> Resul
         "outcome": outcome,
     }  # fmt: skip
     data: dict[str, Any] = context.project.redactor().redact(held).value  # a file may have been edited by hand
-    pairs: list[tuple[str, object]] = [(name, shown.brief(value)) for name, value in data.items()]
-    return Result(data=data, text=[Fields(pairs)])
+    pairs: list[tuple[str, object]] = [
+        (name, value if isinstance(value, str) else shown.brief(value)) for name, value in data.items()
+        if name not in ("args", "outcome")
+    ]  # fmt: skip
+    return Result(data=data, text=[Fields(pairs), _whole("args", data["args"]), _whole("outcome", data["outcome"])])
+
+
+def _whole(name: str, value: Any) -> str:
+    """A value as the file has it."""
+    text = json.dumps(value, indent=2, sort_keys=True)
+    more = f"\n… {len(text) - _MOST_SHOWN:,} characters more: --output json" if len(text) > _MOST_SHOWN else ""
+    return f"{name}: {text[:_MOST_SHOWN]}{more}"
 
 
 def existing_folder(context: Context, directory: str | None) -> "FixtureFolder":

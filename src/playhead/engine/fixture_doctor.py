@@ -4,7 +4,7 @@ import ast
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from playhead.core.fixture_file import Fixture
@@ -87,12 +87,13 @@ def _set(folder: FixtureFolder, name: str, looking: Looking, seen: _Seen, projec
             value = folder.value(fixture, name)
         except FixtureFormatError as error:
             check = str(error.details.get("check") or "file.damaged")
-            fix = f"if the edit is meant: playhead fixtures rekey {path.name}" if check == "file.key" else ""
+            file = path.relative_to(folder.root).as_posix()
+            fix = f"if the edit is meant: playhead fixtures rekey {file}" if check == "file.key" else ""
             fix = fix or f"delete it and record again: {again}"
-            yield failing(check, path.name, looking.redactor.redact_text(error.message), fix)
+            yield failing(check, file, looking.redactor.redact_text(error.message), fix)
             continue
         readable.append(fixture)
-        findings = list(file_checks(fixture, value, looking, again))
+        findings = [_in_set(each, name, path.name) for each in file_checks(fixture, value, looking, again)]
         yield from findings
         seen.good[fixture.tool] += 1
         if any(each.level == "fail" for each in findings):
@@ -102,7 +103,15 @@ def _set(folder: FixtureFolder, name: str, looking: Looking, seen: _Seen, projec
             seen.credentials |= {(fixture.tool, argument) for argument in credentials_in_keys(fixture, looking)}
     yield from _gaps(readable, again)
     yield from _about_set(folder, name, report, count, project, looking)
-    yield from _notes(report, readable, seen, again)
+    yield from (_in_set(each, name, each.subject) for each in _notes(report, readable, seen, again))
+
+
+def _in_set(found: FixtureCheck, set_name: str, file: str) -> FixtureCheck:
+    """A finding about a file with the set in the file's name: the same call in several sets has the same name."""
+    if not set_name:
+        return found
+    whole = f"{set_name}/{file}"
+    return replace(found, subject=whole, message=found.message.replace(file, whole), fix=found.fix.replace(file, whole))
 
 
 def _gaps(readable: list[Fixture], again: str) -> Iterator[FixtureCheck]:

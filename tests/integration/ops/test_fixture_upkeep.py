@@ -226,3 +226,27 @@ def test_the_folder_and_a_revision_of_git(here: Path, run: Any) -> None:
     code, said = run("diff", "--git", "HEAD")
     assert (code, said["counts"]) == (1, {"same": 2, "changed": 1, "new": 0, "gone": 0})
     assert run("diff", "--git", "no-such-revision")[0] == 2
+
+
+def test_findings_name_the_set_of_a_file_and_commands_take_that_name(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    poll = counted(lambda n: {"n": n, "text": "\x1b[31m" + "y" * 100})
+    for name in ("one", "two"):
+        with playhead.fixtures("record", set=name):
+            poll("a")
+    (path,) = (here / ".playhead/fixtures/two").glob("op.*")
+    path.write_text(path.read_text().replace('"q": "a"', '"q": "b"'))
+
+    def said(*words: str) -> str:
+        main(["fixtures", *words])
+        return capsys.readouterr().out
+
+    (found,) = [each for each in json.loads(said("doctor", "--output", "json"))["items"] if each["level"] == "fail"]
+    assert (found["check"], found["subject"]) == ("file.key", f"two/{path.name}")
+    assert found["fix"] == f"if the edit is meant: playhead fixtures rekey two/{path.name}"
+    changes = json.loads(said("rekey", f"two/{path.name}", "--output", "json"))["changes"]
+    assert [(each["set"], each["file"]) for each in changes] == [("two", path.name)]
+    shown = said("show", f"one/{path.name}", "--output", "text")
+    assert "y" * 100 in shown
+    assert "\x1b" not in shown
