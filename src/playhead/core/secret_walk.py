@@ -235,6 +235,10 @@ class Walk:
             text = self._text(encoded, None)  # not what it says it is
             return whole if text is encoded else self._noted(whole, {"$bytes": text})
         replaced = self._replacer.data(raw)
+        narrow = replaced.replace(b"\0", b"")  # text in UTF-16 or UTF-32 has them between its characters
+        if len(narrow) < len(replaced) and (found := self._replacer.data(narrow)) is not narrow:
+            self._refused.append([])
+            return self._noted(whole, _TAG.findall(found)[0].decode())
         if replaced is raw:
             return whole
         try:

@@ -145,6 +145,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _bytes(self, last: str, body: bytes) -> None:
         self._send(200, b"\xff\xfe" + last.encode(), "application/octet-stream")
 
+    def _wide(self, last: str, body: bytes) -> None:
+        """Text whose bytes may read as UTF-8."""
+        self._send(200, f"it is {last}".encode("utf-16-le"), "text/plain; charset=utf-16")
+
     def _stream(self, last: str, body: bytes) -> None:
         """Four events; the second waits for the gate. ``break``: the connection ends after three."""
         self.send_response(200)

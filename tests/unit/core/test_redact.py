@@ -444,3 +444,15 @@ def test_a_name_gives_a_secret_away(name: str, held: str | None) -> None:
     redactor.learn("API_KEY", CUT)
     redactor.learn("DB_PASSWORD", "postgres")
     assert redactor.given_away_by(name) == held
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("text", ["it is key-aaaabbbb.", "it is sk-0123456789abcdefghijklmn ."])
+def test_text_in_a_wide_encoding_that_holds_a_secret_is_refused(encoding: str, text: str) -> None:
+    redactor = Redactor()
+    redactor.learn("API_KEY", CUT)
+    found = redactor.redact({"a": {"$bytes": base64.b64encode(text.encode(encoding)).decode()}})
+    assert found.refused == ("/a",)
+    assert "$bytes" not in str(found.value)
+    clean: Any = {"a": {"$bytes": base64.b64encode(b"nothing" + b"\0" * 9 + b"\xffheld").decode()}}
+    assert redactor.redact(clean) == (clean, (), ())

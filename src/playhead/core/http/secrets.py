@@ -45,11 +45,14 @@ def _without_secrets(
     content: bytes, parts: Sequence[bytes], content_type: str, redactor: Redactor
 ) -> list[bytes] | None:
     """As many parts as were given; None for bytes that are not text and hold a secret."""
+    as_bytes: JSON = {"$bytes": b64encode(content).decode()}
     try:
         content.decode()
     except UnicodeDecodeError:
-        found = redactor.redact({"$bytes": b64encode(content).decode()}, outcome=True)
+        found = redactor.redact(as_bytes, outcome=True)
         return None if found.pointers else list(parts)
+    if b"\0" in content and redactor.redact(as_bytes, outcome=True).refused:  # UTF-16 may read as UTF-8
+        return None
     fields = _fields(content, content_type)
     known = None if fields is None else redactor.redact(fields, outcome=True)  # teaches it what stands under names
     stream = StreamRedactor(redactor, outcome=True)
