@@ -34,6 +34,8 @@ class Work:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.tests: list[FixtureTest] = []
+        self._needing: dict[Any, list[FixtureTest]] = {}
+        """By fixture of many tests: those that need it and have a tape."""
         self._further: list[dict[str, Any]] = []
         """What fixtures of many tests did that have ended since the last report."""
         self.broken: str | None = None
@@ -67,6 +69,8 @@ class Work:
                 )  # fmt: skip
                 item.stash[_TEST] = test
                 self.tests.append(test)
+                for each in _wide_fixtures(item):
+                    self._needing.setdefault(each, []).append(test)
                 item.fixturenames = _with_tape(item)
         except PlayheadError as error:
             problem = _told(error)
@@ -115,11 +119,16 @@ class Work:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> Generator[None, Any, Any]:
-        """A fixture of a class, module or session that a test with a tape needs has a tape and set of its own, so
-        that it does not matter which test comes first."""
-        test = getattr(request, "_pyfuncitem").stash.get(_TEST, None)  # noqa: B009 - of no public name
-        if test is None or fixturedef.scope == "function":
+        """A fixture of a class, module, package or session that a test with a tape needs has a tape and set of its
+        own, so that it does not matter which test comes first, and whether that one has a tape."""
+        if fixturedef.scope == "function":
             return (yield)
+        first = getattr(request, "_pyfuncitem").stash.get(_TEST, None)  # noqa: B009 - of no public name
+        needing = self._needing.get(fixturedef, [] if first is None else [first])
+        if not needing:
+            return (yield)
+        # what one of them is never to run is run for none
+        test = next((each for each in needing if each.mode == "replay"), needing[0])
         return (yield from self._wide(fixturedef, request, test))
 
     def _wide(self, fixturedef: Any, request: Any, test: FixtureTest) -> Generator[None, Any, Any]:
@@ -199,10 +208,20 @@ def _is_ours(found: pytest.ExceptionInfo[BaseException]) -> bool:
 def _with_tape(item: pytest.Function) -> list[str]:
     """The fixtures of a test with the tape before all that are its own, behind those of its class and module."""
     names = [name for name in item.fixturenames if name != TAPE]
-    known: Any = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 - of no public name
+    known = _known_fixtures(item)
     own = [name for name in names if not (name in known and known[name][-1].scope != "function")]
     place = names.index(own[0]) if own else len(names)
     return [*names[:place], TAPE, *names[place:]]
+
+
+def _wide_fixtures(item: pytest.Function) -> list[Any]:
+    """What a test needs that may have been set up for another one, as far as its signature and marks tell."""
+    known = _known_fixtures(item)
+    return [each for name in item.fixturenames for each in known.get(name, ()) if each.scope != "function"]
+
+
+def _known_fixtures(item: pytest.Function) -> Any:
+    return getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 - of no public name
 
 
 def _sets_of_tests(root: Any) -> list[str]:

@@ -208,3 +208,85 @@ def test_a_tape_is_asked_for_by_name_too(suite: Suite) -> None:
     )
     suite.record().assert_outcomes(passed=2)
     suite.run().assert_outcomes(passed=2)
+
+
+EVERY_SCOPE = {
+    "conftest.py": """
+@pytest.fixture(scope="session")
+def account():
+    lookup("session")
+    yield "account"
+    lookup("session end")
+""",
+    "shop/__init__.py": "",
+    "shop/conftest.py": """
+@pytest.fixture(scope="package")
+def shelf(account):
+    return lookup("package")["id"]
+""",
+    "shop/test_a.py": """
+def test_plain_comes_first(account, shelf):
+    assert (account, shelf) == ("account", "package")
+""",
+    "shop/test_b.py": """
+def setup_module():
+    lookup("module")
+
+def teardown_module():
+    lookup("module end")
+
+def setup_function(function):
+    lookup("function") if "taped" in function.__name__ else None
+
+@pytest.fixture(scope="module")
+def basket():
+    return lookup("basket")["id"]
+
+def test_plain(basket):
+    assert basket == "basket"
+
+@pytest.mark.playhead
+def test_taped(basket, shelf):
+    lookup("body")
+
+class TestA:
+    def setup_class(cls):
+        cls.found = lookup("class")
+
+    def setup_method(self, method):
+        lookup("method") if method.__name__ == "test_taped" else None
+
+    def teardown_method(self, method):
+        lookup("method end") if method.__name__ == "test_taped" else None
+
+    def test_plain(self):
+        assert self.found["id"] == "class"
+
+    @pytest.mark.playhead
+    def test_taped(self):
+        lookup("body")
+""",
+    "test_z.py": """
+@pytest.mark.playhead(mode="live")
+def test_live(account):
+    pass
+
+def test_nothing_but_what_has_no_tape_has_run():
+    assert calls == []
+""",
+}
+
+
+def test_what_a_plain_test_sets_up_first_is_served_all_the_same_in_every_scope(suite: Suite) -> None:
+    for name, text in EVERY_SCOPE.items():
+        suite.write(text, name)
+    suite.record("--ignore", "test_z.py").assert_outcomes(passed=5)
+    found = {name.rpartition("/")[0] for name in suite.files()}
+    assert {name.partition("-")[0] for name in found} == {
+        "session/account", "shop/shelf", "shop.test_b/basket", "shop.test_b/_xunit_setup_module_fixture_shop_test_b",
+        "shop.test_b/TestA._xunit_setup_class_fixture_TestA", "shop.test_b/test_taped", "shop.test_b/TestA.test_taped",
+    }  # fmt: skip
+    result = suite.run()
+    result.assert_outcomes(passed=7)
+    result.stdout.fnmatch_lines(["12 served, 0 recorded, 0 missed, 0 leftovers, 0 outdated, 0 orphans"])
+    suite.run("-k", "plain or nothing").assert_outcomes(passed=4, deselected=3)
