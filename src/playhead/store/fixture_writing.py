@@ -172,7 +172,8 @@ def recover(folder: FixtureFolder) -> None:
             plan = json.loads(moves.read_text("utf-8"))
             _check_names(plan)
             with folder.claim(str(plan["set"])):
-                _move(folder.place(str(plan["set"])), moves.parent, plan)
+                if moves.exists():  # else whoever had the claim has ended it, and others may have recorded since
+                    _move(folder.place(str(plan["set"])), moves.parent, plan)
 
 
 def _check_names(plan: dict[str, JSON]) -> None:

@@ -2,6 +2,8 @@
 # ruff: noqa: SIM117 - the block is what is tested
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 import playhead
 from playhead.errors import FixtureFormatError, FixtureRunError, OpError, UsageError
-from playhead.store.fixture_writing import discard
+from playhead.store.fixture_writing import discard, recover
 from playhead.store.fixtures import FixtureFolder, set_part
 
 from .conftest import counted, document, files
@@ -126,6 +128,29 @@ def test_a_plan_of_moves_that_leads_out_of_the_folder_is_not_carried_out(here: P
     assert names(here) == [".playhead", "op.x.aa.json"]
     assert (here / "op.x.aa.json").read_text() == "mine"
     assert (partial / "moves.json").exists()
+
+
+def test_a_move_that_ended_while_it_was_waited_for_is_not_carried_out_again(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poll = counted()
+    with playhead.fixtures("record", set="s"):
+        poll("a")
+        poll("a")
+    partial = here / ".playhead/fixtures/.partial/other"
+    partial.mkdir(parents=True)
+    key = json.loads(next((here / ".playhead/fixtures/s").glob("op.*")).read_text())["key"]
+    plan: dict[str, Any] = {"set": "s", "moves": [], "bodies": [], "keys": [["op", "poll", key, 1]], "report": {}}
+    (partial / "moves.json").write_text(json.dumps(plan))
+
+    @contextmanager
+    def claim(folder: FixtureFolder, set_name: str) -> Iterator[None]:
+        discard(partial)  # as the other process does at its end
+        yield
+
+    monkeypatch.setattr(FixtureFolder, "claim", claim)
+    recover(FixtureFolder(here / ".playhead/fixtures"))
+    assert len(list((here / ".playhead/fixtures/s").glob("op.*"))) == 2
 
 
 def test_what_a_killed_run_left_stays_out_of_version_control_when_the_next_one_ends(tmp_path: Path) -> None:
