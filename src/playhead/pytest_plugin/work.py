@@ -169,6 +169,8 @@ class Work:
         if test is not None and report.when != "teardown":
             test.saw(report, call)
         elif report.when == "teardown":
+            if test is not None and call.excinfo is not None and test.tape.missed():
+                _not_expected(report)
             further, self._further = self._further, []
             rows = [*(() if test is None else test.rows()), *further]
             if rows:
@@ -192,6 +194,13 @@ class Work:
         problems = test.settle(item)
         if problems:
             pytest.fail("\n\n".join(problems), pytrace=False)
+
+
+def _not_expected(report: pytest.TestReport) -> None:
+    """A test that is marked to fail was not asked what it is marked for where a call had no recording."""
+    if hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        del report.wasxfail
 
 
 def _without_own_frames(found: pytest.ExceptionInfo[BaseException]) -> None:

@@ -358,6 +358,29 @@ def test_a_damaged_fixture_fails_the_test_by_name(suite: Suite, fixtures_of: Pat
     result.stdout.fnmatch_lines(["*is not readable as a fixture*"])
 
 
+XFAIL = """
+import os
+
+@pytest.mark.playhead
+@pytest.mark.xfail
+def test_a():
+    lookup(os.environ.get("ORDER", "1"))
+    assert False
+"""
+
+
+def test_a_miss_of_a_test_that_is_marked_to_fail_fails_it(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite.write(XFAIL.replace("assert False", "pass"))
+    suite.record().assert_outcomes(xpassed=1)
+    suite.write(XFAIL)
+    suite.run().assert_outcomes(xfailed=1)
+    monkeypatch.setenv("ORDER", "2")
+    result = suite.run()
+    result.assert_outcomes(xfailed=1, errors=1)
+    result.stdout.fnmatch_lines(["*no recording answers orders.lookup*"])
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
 PARAMETERS = """
 @pytest.mark.playhead
 @pytest.mark.parametrize("token", [os.environ["SHOP_API_TOKEN"], os.environ["DB_PASSWORD"], "x"])
