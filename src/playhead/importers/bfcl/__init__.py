@@ -12,6 +12,7 @@ from playhead.core.suite import Case, Intent, Message, Source, Suite, ToolSchema
 from playhead.core.suite_contents import Contents, Skipped
 from playhead.core.values import JSON
 from playhead.errors import FormatError, UsageError
+from playhead.importers.bfcl.turns import Conversations, is_conversation, turn_cases
 
 NAME = "bfcl"
 _TYPES = {
@@ -19,7 +20,6 @@ _TYPES = {
     "tuple": "array",
 }  # fmt: skip
 _NONE = ("irrelevance", "live_irrelevance")
-_WITHOUT = ("miss_func", "miss_param")
 _SCHEMA_LISTS = ("anyOf", "oneOf", "allOf")
 
 
@@ -42,11 +42,17 @@ def read(folder: Path, *, name: str = "bfcl", categories: Sequence[str] = ()) ->
     cases: list[Case] = []
     tools: dict[str, ToolSchema] = {}
     skipped: list[Skipped] = []
+    beside = Conversations.beside(folder, _lines, _tool)
     for category in categories or files:
         answers = _answers(folder / "possible_answer" / files[category].name)
         for line in _lines(files[category]):
-            made = _case(line, category, answers, tools)
-            (skipped if isinstance(made, Skipped) else cases).append(made)  # type: ignore[arg-type]
+            made = (
+                turn_cases(line, category, answers.get(str(line.get("id"))), beside, tools)
+                if is_conversation(line)
+                else [_case(line, category, answers, tools)]
+            )
+            cases += [one for one in made if isinstance(one, Case)]
+            skipped += [one for one in made if isinstance(one, Skipped)]
     intents = {category: Intent() for category in dict.fromkeys(case.intent for case in cases)}
     return Contents(suite=Suite(name=name, intents=intents), cases=tuple(cases), tools=tools, skipped=tuple(skipped))
 
@@ -138,7 +144,7 @@ def json_schema(declared: Any) -> Any:
 
 def _label(category: str, truth: list[Any] | None) -> CallLabel | NoToolLabel | None:
     if truth is None:
-        return NoToolLabel() if category in _NONE or any(part in category for part in _WITHOUT) else None
+        return NoToolLabel() if category in _NONE else None
     calls = [
         ExpectedCall(tool=str(tool), arguments={n: _acceptable(v) for n, v in obj(arguments).items()})
         for one in truth
