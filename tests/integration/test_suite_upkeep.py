@@ -14,6 +14,7 @@ from playhead.engine.suite_upkeep import (
     plan_refresh,
     plan_retirement,
     propose_retirement,
+    quotas,
 )
 from playhead.engine.suites import StoredSuite
 from playhead.errors import UsageError
@@ -76,6 +77,19 @@ def test_a_refresh_takes_recent_sessions_by_intent_and_no_near_duplicates(store:
     assert len(after.cases) == 8
     assert after.suite.intents["track"].traffic == round(11 / 13, 4)
     assert refreshed(store, per_intent=4).by_intent.get("refund") is None
+
+
+def test_new_cases_are_shared_out_by_traffic(store: MemoryStore) -> None:
+    for place, (intent, count) in enumerate((("track", 20), ("cancel", 10), ("praise", 3), ("odd", 1))):
+        for n in range(count):
+            session(store, 100 + 100 * place + n, age=5, said=f"{intent} {n}", intent=intent)
+    assert refreshed(store, per_intent=10).by_intent == {"track": 10, "cancel": 5, "praise": 2, "odd": 1}
+
+
+def test_every_intent_of_the_traffic_gets_a_case_where_any_does() -> None:
+    assert quotas({"a": 1000, "b": 1}, 20) == {"a": 20, "b": 1}
+    assert quotas({"a": 3, "b": 1}, 0) == {"a": 0, "b": 0}
+    assert quotas({}, 20) == {}
 
 
 def test_a_refresh_says_how_fresh_the_suite_is(store: MemoryStore) -> None:

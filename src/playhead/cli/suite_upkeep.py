@@ -25,7 +25,8 @@ def refresh(
     Args:
         suite: Name of a suite, or its folder.
         since: Sessions that started at or after: 30d, 2026-05-01.
-        per_intent: New cases of each intent, at most.
+        per_intent: New cases of the intent with most traffic, at most; the others in proportion to their traffic, at
+            least one each.
         agent: Sessions of this agent; those that the cases come from when left out.
         apply: Add what the plan says.
     """

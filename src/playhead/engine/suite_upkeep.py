@@ -62,10 +62,10 @@ class RefreshPlan:
 def plan_refresh(
     store: Store, contents: Contents, *, since: int, now: int, per_intent: int, agents: Sequence[str] = ()
 ) -> RefreshPlan:
-    """New cases from live and imported sessions since then: at most so many of each intent, none that says the same as
-    another.
+    """New cases from live and imported sessions since then, none that says the same as another.
 
     Args:
+        per_intent: cases of the intent with most traffic, at most; the others in proportion, one at least.
         agents: whose sessions; those that the cases come from when left out.
     """
     asked = tuple(agents) or tuple(sorted({c.source.agent for c in contents.cases if c.source.agent}))
@@ -79,6 +79,8 @@ def plan_refresh(
     known = {case.id for case in contents.cases}
     fresh = sorted((c for c in grown.cases if c.id not in known), key=lambda c: _lot(contents.suite.name, c.id))
     said = {_gist(case) for case in contents.cases}
+    traffic = Counter(intent_of(store.sessions.get(id)) for id in ids)
+    most = quotas(traffic, per_intent)
     taken: list[Case] = []
     counts: Counter[str] = Counter()
     duplicates = beyond = 0
@@ -86,14 +88,13 @@ def plan_refresh(
         gist = _gist(case)
         if gist in said:
             duplicates += 1
-        elif counts[case.intent] >= per_intent:
+        elif counts[case.intent] >= most.get(case.intent, 0):
             beyond += 1
         else:
             said.add(gist)
             counts[case.intent] += 1
             taken.append(case)
     chosen = {case.id for case in taken}
-    traffic = Counter(intent_of(store.sessions.get(id)) for id in ids)
     suite = grown.suite.model_copy(update={"intents": _shares(contents, traffic)})
     labels = [e for e in grown.labels[len(contents.labels) :] if e.case in chosen]
     made = replace(
@@ -109,6 +110,13 @@ def apply_refresh(home: SuiteHome, before: Contents, plan: RefreshPlan) -> None:
     """Adds the cases of a plan."""
     labels = plan.contents.labels[len(before.labels) :]
     home.change(suite=plan.contents.suite, cases=plan.new, tools=plan.contents.tools, labels=labels)
+
+
+def quotas(traffic: Mapping[str, int], busiest: int) -> dict[str, int]:
+    """How many cases each intent gets: so many for the one with most traffic, in proportion for the others, and at
+    least one, so that no intent is left without."""
+    top = max(traffic.values(), default=0)
+    return {intent: min(busiest, max(1, (2 * busiest * count + top) // (2 * top))) for intent, count in traffic.items()}
 
 
 def _lot(name: str, case: str) -> bytes:
