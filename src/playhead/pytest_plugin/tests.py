@@ -67,6 +67,23 @@ class FixtureTest:
     def failed(self, error: BaseException) -> None:
         self._failure = self._failure or error
 
+    def not_shown(self, error: BaseException) -> BaseException | None:
+        """What an error at the end of the test tells beside the stop that a failure has shown already: fixtures whose
+        ends call ops are stopped by it again."""
+        stop = self.tape.stop()
+        if stop is None or not _holds(self._shown, stop.message):
+            return error
+        if not isinstance(error, BaseExceptionGroup):
+            return None if error is stop else error
+        again, rest = error.split(lambda each: each is stop)
+        if again is None or rest is None:
+            return rest
+        return rest.exceptions[0] if len(rest.exceptions) == 1 else rest
+
+    def is_stop(self, error: BaseException, text: str) -> bool:
+        """Whether an error is the stop of this test, with this text."""
+        return error is self.tape.stop() and text in str(error)
+
     def settle(self, item: pytest.Item) -> list[str]:
         """The end of the test: saves what it recorded. Gives what speaks against it and was not shown yet."""
         self.tape.leave()
@@ -126,6 +143,10 @@ class TapeOfTest:
     def missed(self) -> list[str]:
         """The texts of misses so far."""
         return [row.note for row in self.run.rows if row.status == "missed"] if self.run is not None else []
+
+    def stop(self) -> PlayheadError | None:
+        """What every call is refused with, once there is that."""
+        return None if self.run is None or self.run.latch is None else self.run.latch.error
 
     def settle(self, failure: BaseException | None, *, ended: bool = True) -> list[str]:
         """Ends the run. Gives what lets it fail."""

@@ -188,10 +188,17 @@ class Work:
             yield
         except BaseException as error:
             test.failed(error)
-            for problem in test.settle(item):
-                item.add_report_section("teardown", "playhead", problem)
-            raise
-        problems = test.settle(item)
+            problems = test.settle(item)
+            rest = test.not_shown(error)
+            if rest is not None:
+                for problem in problems:
+                    if not test.is_stop(rest, problem):
+                        item.add_report_section("teardown", "playhead", problem)
+                if rest is error:
+                    raise
+                raise rest from None
+        else:
+            problems = test.settle(item)
         if problems:
             pytest.fail("\n\n".join(problems), pytrace=False)
 

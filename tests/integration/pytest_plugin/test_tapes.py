@@ -409,3 +409,51 @@ def test_no_recordings_is_one_error_and_not_its_chain(suite: Suite) -> None:
     result = suite.run()
     result.assert_outcomes(errors=1)
     result.stdout.no_fnmatch_line("*During handling*")
+
+
+ENDS = """
+@pytest.fixture
+def one():
+    yield
+    lookup("end")
+
+@pytest.fixture
+def two():
+    yield
+    lookup("end", 2)
+
+@pytest.fixture
+def other():
+    yield
+    assert not os.environ.get("ASKED")
+
+@pytest.mark.playhead
+def test_a(one, two):
+    lookup(os.environ.get("ASKED", "1"))
+
+@pytest.mark.playhead
+def test_b(one, other):
+    lookup(os.environ.get("ASKED", "1"))
+
+@pytest.mark.playhead
+def test_c(one):
+    try:
+        lookup(os.environ.get("ASKED", "1"))
+    except BaseException:
+        pass
+"""
+
+
+def test_a_miss_that_was_shown_is_not_shown_again_by_the_ends_of_fixtures(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite.write(ENDS)
+    suite.record().assert_outcomes(passed=3)
+    monkeypatch.setenv("ASKED", "2")
+    result = suite.run()
+    result.assert_outcomes(failed=2, passed=1, errors=2)  # of b its own error, of c the miss that nobody saw
+    text = result.stdout.str()
+    assert "ERROR at teardown of test_a" not in text
+    assert text.count("E       AssertionError: assert not '2'") == 1
+    assert "ExceptionGroup" not in text
+    assert text.count("asked    {") == 3
