@@ -211,15 +211,17 @@ def _got(status: int, headers: Any, body: bytes) -> Got:
 
 
 def _httpx(module: Any) -> Client:
-    """Without verification, because loading certificates takes longer than a test."""
+    """Without verification, because loading certificates takes longer than a test; with the patience of the others,
+    because their own five seconds are short on a machine with other work."""
+    options: dict[str, Any] = {"verify": False, "timeout": 60}
 
     def ask(method: str, url: str, **kwargs: Any) -> Got:
-        with module.Client(verify=False, follow_redirects=kwargs.pop("redirects", True)) as client:
+        with module.Client(**options, follow_redirects=kwargs.pop("redirects", True)) as client:
             answer = client.request(method, url, **kwargs)
             return _got(answer.status_code, answer.headers, answer.content)
 
     def pieces(url: str, each: Callable[[bytes], bool]) -> None:
-        with module.Client(verify=False) as client, client.stream("GET", url) as answer:
+        with module.Client(**options) as client, client.stream("GET", url) as answer:
             for data in answer.iter_bytes():
                 if not each(data):
                     break
@@ -228,9 +230,11 @@ def _httpx(module: Any) -> Client:
 
 
 def _httpx_async(module: Any) -> Client:
+    options: dict[str, Any] = {"verify": False, "timeout": 60}
+
     def ask(method: str, url: str, **kwargs: Any) -> Got:
         async def run() -> Got:
-            async with module.AsyncClient(verify=False, follow_redirects=kwargs.pop("redirects", True)) as client:
+            async with module.AsyncClient(**options, follow_redirects=kwargs.pop("redirects", True)) as client:
                 answer = await client.request(method, url, **kwargs)
                 return _got(answer.status_code, answer.headers, answer.content)
 
@@ -238,7 +242,7 @@ def _httpx_async(module: Any) -> Client:
 
     def pieces(url: str, each: Callable[[bytes], bool]) -> None:
         async def run() -> None:
-            async with module.AsyncClient(verify=False) as client, client.stream("GET", url) as answer:
+            async with module.AsyncClient(**options) as client, client.stream("GET", url) as answer:
                 async for data in answer.aiter_bytes():
                     if not each(data):
                         break

@@ -1,8 +1,6 @@
 """Cassettes that vcrpy records become fixtures that answer the same requests."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +9,7 @@ import requests
 import vcr
 
 import playhead
-
-PLAYHEAD = str(Path(sys.executable).with_name("playhead"))
+from playhead.cli.start import main
 
 
 @pytest.fixture(autouse=True)
@@ -23,18 +20,21 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def cli(*words: str) -> Any:
-    done = subprocess.run(
-        [PLAYHEAD, *words, "--output", "json"],
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-    assert not done.stderr, done.stderr
-    return done.returncode, json.loads(done.stdout)
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Any:
+    def ran(*words: str) -> Any:
+        capsys.readouterr()
+        code = main([*words, "--output", "json"])
+        out, err = capsys.readouterr()
+        assert not err, err
+        return code, json.loads(out)
+
+    return ran
 
 
 @pytest.mark.parametrize("serializer", ["yaml", "json"])
 def test_cassettes_of_each_client_answer_what_was_recorded(
-    some_client: Any, here: Path, server: Any, serializer: str
+    some_client: Any, here: Path, server: Any, serializer: str, cli: Any
 ) -> None:
     def ask() -> list[Any]:
         return [
@@ -64,7 +64,7 @@ def test_cassettes_of_each_client_answer_what_was_recorded(
     assert len(server.seen) == sent
 
 
-def test_secrets_of_a_cassette_stay_behind(here: Path, server: Any) -> None:
+def test_secrets_of_a_cassette_stay_behind(here: Path, server: Any, cli: Any) -> None:
     with vcr.use_cassette(str(here / "c.yaml")):
         requests.get(f"{server.url}/token?api_key=key-of-a-cassette", headers={"Authorization": "Bearer of-old-999"},
                      timeout=60)  # fmt: skip
@@ -79,7 +79,7 @@ def test_secrets_of_a_cassette_stay_behind(here: Path, server: Any) -> None:
         requests.get(f"{server.url}/token?api_key=another", timeout=60)
 
 
-def test_list_and_show_read_the_folder(here: Path, server: Any) -> None:
+def test_list_and_show_read_the_folder(here: Path, server: Any, cli: Any) -> None:
     with playhead.fixtures("record", http=True, set="one"):
         requests.get(f"{server.url}/json", timeout=60)
     code, result = cli("fixtures", "list")
@@ -95,12 +95,10 @@ def test_list_and_show_read_the_folder(here: Path, server: Any) -> None:
     assert "not readable as a fixture" in result["items"][0]["problem"]
 
 
-def test_a_file_that_is_no_cassette_is_refused_and_nothing_is_written(here: Path) -> None:
+def test_a_file_that_is_no_cassette_is_refused_and_nothing_is_written(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (here / "bad.yaml").write_text("a: [")
-    done = subprocess.run(
-        [PLAYHEAD, "fixtures", "import", "bad.yaml", "--yes"],
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 3
-    assert "bad.yaml is not a cassette" in done.stderr
+    assert main(["fixtures", "import", "bad.yaml", "--yes"]) == 3
+    assert "bad.yaml is not a cassette" in capsys.readouterr().err
     assert not (here / ".playhead/fixtures").exists()
