@@ -10,7 +10,9 @@ import pytest
 import playhead
 from playhead.core.values import FidelityKind, Origin, ReplayStatus, SessionStatus
 from playhead.engine import replay as replay_engine
+from playhead.engine import seam
 from playhead.engine.recorder import Recorder
+from playhead.engine.seam import ModelRequest, ModelResult
 from playhead.errors import PolicyError, RefusedError
 
 CALLS: list[str] = []
@@ -208,6 +210,61 @@ def test_a_failed_run_replays_to_the_same_failure(recorder: Recorder):
     assert (result.status, result.session.status) == (ReplayStatus.COMPLETED, SessionStatus.FAILED)
     assert result.fidelity.kind is FidelityKind.FAITHFUL
     assert result.session.error.class_name == "TimeoutError"
+
+
+class UnheardError(Exception):
+    """Stands for what a client makes of a connection that came to nothing."""
+
+
+def ask(reached: bool, status: int | None = None) -> str:
+    active: Any = seam.current()
+    user: Any = {"role": "user", "parts": [{"type": "text", "text": "hi"}]}
+    step = active.model_call("m", request=ModelRequest(messages=[user], model="m"))
+    if reached:
+        step.observe(ModelResult(message={"role": "assistant", "parts": [{"type": "text", "text": "ok"}]}))
+        return "ok"
+    error = UnheardError("the model said no")
+    if status is None:
+        error.__cause__ = ConnectionRefusedError(111, "Connection refused")
+    step.fail(error)
+    raise error
+
+
+@pytest.mark.parametrize("swallowed", [True, False])
+@pytest.mark.parametrize("fork", [True, False])
+def test_a_live_model_that_was_never_reached_says_nothing_of_a_change(recorder: Recorder, swallowed: bool, fork: bool):
+    world = {"reached": True}
+
+    @playhead.agent("chatty")
+    def chatty(prompt: str) -> Any:
+        poll("q")
+        try:
+            return ask(world["reached"])
+        except UnheardError:
+            if not swallowed:
+                raise
+            return "sorry"
+
+    record(chatty, "p")
+    world["reached"] = False
+    result = playhead.replay(agent=chatty, override={"prompt": "other"} if fork else None)
+    assert (result.status, result.error.code) == (ReplayStatus.FAILED, "model_access")
+    assert "the model was never reached: ConnectionRefusedError" in result.error.message
+    assert "model_endpoints" in result.error.attributes["hint"]
+
+
+def test_what_a_model_that_answered_refuses_is_a_result_of_the_change(recorder: Recorder):
+    world = {"reached": True}
+
+    @playhead.agent("refused")
+    def refused(prompt: str) -> Any:
+        poll("q")
+        return ask(world["reached"], 400)
+
+    record(refused, "p")
+    world["reached"] = False
+    result = playhead.replay(agent=refused, override={"prompt": "far too long"})
+    assert (result.status, result.session.status) == (ReplayStatus.COMPLETED, SessionStatus.FAILED)
 
 
 def test_a_connection_outside_a_model_call_is_refused_and_named(recorder: Recorder):

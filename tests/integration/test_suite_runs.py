@@ -6,13 +6,14 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from pydantic_ai.exceptions import ModelHTTPError
 
 from playhead.core.label_log import LabelEntry
 from playhead.core.suite import Case, Suite, ToolSchema
 from playhead.core.suite_contents import Contents
 from playhead.core.trial_drive import ModelAsk, ModelSaid
 from playhead.core.trials import SuiteRun
-from playhead.engine.model_access import LayerAccess, Place, RecordedAnswers, StrictUse, TryAgainError
+from playhead.engine.model_access import LayerAccess, Place, RecordedAnswers, StrictUse, TryAgainError, translated
 from playhead.engine.suite_answers import earlier_answers
 from playhead.engine.suite_run import Limits, Selection, chosen, estimate, execute, new_run, todo
 from playhead.engine.suite_summary import run_summary, stored_scores
@@ -310,6 +311,27 @@ def test_what_was_recorded_can_be_the_model() -> None:
     run, cases = started(store, contents, runs=1)
     done = execute(store, contents, run, cases, RecordedAnswers({case.id: case for case in cases}))
     assert [t.passed for c in run_summary(store, done.id).cases for t in c.trials] == [True, True]
+
+
+def test_cases_of_which_nothing_is_recorded_are_no_failures_of_the_recording() -> None:
+    store, contents = MemoryStore(), contents_of(a_case("A1"), a_case("B2", recorded=[], answer=None, facts=[]))
+    run, cases = started(store, contents, runs=1)
+    execute(store, contents, run, cases, RecordedAnswers({case.id: case for case in cases}))
+    found = {trial.case: (trial.status, trial.error) for trial in store.suites.trials(run.id)}
+    assert found == {"A1": ("scored", None), "B2": ("error", "of case B2 nothing is recorded")}
+
+
+def test_a_key_in_a_providers_words_is_in_no_trial() -> None:
+    key = "sk-" + "Zx81" * 9
+    told = translated(ModelHTTPError(401, "small", {"message": f"Incorrect API key provided: {key}"}), "small")
+    assert key not in str(told)
+    assert "Incorrect API key provided" in str(told)
+
+
+def test_an_answer_without_choices_is_called_unreadable() -> None:
+    assert str(translated(IndexError("list index out of range"), "small")) == (
+        "model 'small': its answer could not be read (IndexError)"
+    )
 
 
 def test_chained_trials_go_on_from_the_models_own_calls() -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 from playhead.core.protocol import parts
 from playhead.core.protocol.parts import Message, as_arguments, as_text, plain
 from playhead.core.protocol.shape import obj
+from playhead.core.redact import Redactor
 from playhead.core.strict_schema import strict_form
 from playhead.core.suite import ToolSchema
 from playhead.core.tool_names import mapped, renamed
@@ -173,7 +174,7 @@ def translated(error: Exception, name: str) -> Exception:
     """The layer's errors by what they mean for a trial."""
     from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
 
-    told = f"model {name!r}: {error}"
+    told = Redactor().redact_text(f"model {name!r}: {error}")  # providers repeat keys, and trials are exported
     if isinstance(error, ModelHTTPError):
         status = error.status_code
         if status in (408, 409, 429) or status >= 500:
@@ -183,6 +184,8 @@ def translated(error: Exception, name: str) -> Exception:
         return TrialFailedError(told)
     if isinstance(error, ModelAPIError | ConnectionError | TimeoutError):
         return TryAgainError(told, getattr(error, "retry_after", None))
+    if isinstance(error, LookupError | TypeError):  # of the layer itself, over an answer of another form
+        return ModelAccessError(f"model {name!r}: its answer could not be read ({type(error).__name__})")
     return ModelAccessError(told)
 
 
@@ -333,6 +336,8 @@ class RecordedAnswers:
         from playhead.core.case_messages import round_messages
 
         case = self._cases[at.case]
+        if not case.recorded and case.answer is None:
+            raise MissError(f"of case {at.case} nothing is recorded")
         done = 0 if ask.purpose == "turn" else len(case.recorded) if ask.purpose == "outcome" else ask.step
         if done < len(case.recorded):
             return ModelSaid(message=round_messages(case.recorded[done])[0], served="recorded")

@@ -21,9 +21,15 @@ from playhead.core.values import (
 )
 from playhead.engine.active import RecordingEnded, ReplayState
 from playhead.engine.clock import Clock
-from playhead.errors import NothingServedError, OverrideNotAppliedError, PlayheadError
+from playhead.errors import ModelAccessError, NothingServedError, OverrideNotAppliedError, PlayheadError
 
 _ANSWERED = frozenset({"served", "covered", "rejected"})
+_NOT_REACHED = frozenset(
+    {
+        "APIConnectionError", "ConnectError", "ConnectTimeout", "ConnectionError", "ConnectionRefusedError",
+        "EgressBlockedError", "gaierror",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +80,7 @@ def settle(
         compared=_compared(baseline_nodes, from_history),
         doubts=[f"{OUTPUT_NOT_STORED}, so it was not compared"] if lost else [],
     )
-    error = _error(state, ledger, baseline_nodes, result, fork)
+    error = _unreached(ledger, baseline_nodes, result_nodes) or _error(state, ledger, baseline_nodes, result, fork)
     final = replace(
         replay,
         status=ReplayStatus.FAILED if error else ReplayStatus.COMPLETED,
@@ -180,6 +186,36 @@ def _error(
             )
         )
     return None
+
+
+def _unreached(
+    ledger: Sequence[LedgerRow], baseline_nodes: Sequence[Node], result_nodes: Sequence[Node]
+) -> ErrorInfo | None:
+    """Of a replay whose live model was never reached: it says nothing of the change, whatever the agent made of it."""
+    if any(row.kind == "model" and row.by not in ("live", "unused") for row in ledger):
+        return None
+    found = [_connection_failed(n) for n in result_nodes if n.kind is NodeKind.MODEL_CALL]
+    before = [_connection_failed(n) is not None for n in baseline_nodes if n.kind is NodeKind.MODEL_CALL]
+    if not found or None in found or (before and all(before)):
+        return None
+    return error_info(
+        ModelAccessError(
+            f"the model was never reached: {found[-1]}",
+            hint="a model server of your own, on this machine too, stands in the setting model_endpoints as host:port",
+        )
+    )
+
+
+def _connection_failed(node: Node) -> str | None:
+    """What was said by a connection to a model that came to nothing; None where anybody answered."""
+    error = node.outcome.error if node.outcome is not None else None
+    chain: list[ErrorInfo] = []
+    while error is not None:
+        chain.append(error)
+        error = error.cause
+    if any(one.status is not None for one in chain):
+        return None
+    return next((f"{one.class_name}: {one.message}" for one in chain if one.class_name in _NOT_REACHED), None)
 
 
 def _own_failure(result: Session) -> str:

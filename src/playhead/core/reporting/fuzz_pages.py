@@ -39,7 +39,7 @@ def finding_row(one: Mapping[str, Any]) -> Row:
     """One finding."""
     return {
         "finding": one["id"], "tool": one["tool"], "family": one["family"], "at": one["pointer"],
-        "class": one["outcome"], "error": one_line(one["template"] or one["text"])[:200],
+        "class": one["outcome"], "error": one_line(one["text"] or one["template"])[:200],
         "arguments": one_line(json.dumps(one.get("arguments"), ensure_ascii=False))[:300],
         "confirmed": f"{one.get('seen', 0)} of {one.get('runs', 0)}" if one["confirmed"] else "no",
     }  # fmt: skip
