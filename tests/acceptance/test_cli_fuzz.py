@@ -2,12 +2,15 @@
 
 import json
 import os
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from playhead.cli.run import run
+from playhead.testing.servers import ModelServer, Reply
 
 TOOLS = [
     {"name": "get_order", "description": "One order by its number",
@@ -251,3 +254,99 @@ def test_direct_calls_that_were_stopped_go_on(playhead: Playhead):
     done = playhead("fuzz", "--resume", first["direct_run"]["id"])
     assert (done["direct_run"]["status"], done["direct"]["calls"], done["set"]) == ("completed", 4, first["set"])
     assert done["findings"]
+
+
+# --- over the wire --------------------------------------------------------------------------------------------------
+
+FEW = ("--families", "type_confusion", "--families", "constraint", "--per-tool", "2")
+TELLING = [Reply("I could not do it, the value is not valid.")]
+
+
+def at(server: ModelServer, model: str = "gpt-4.1") -> tuple[str, ...]:
+    return ("fuzz", "suite", "--model", model, "--base-url", server.openai_url)
+
+
+def test_what_a_run_will_ask_for_and_cost_is_said_first(playhead: Playhead):
+    with ModelServer(TELLING) as server:
+        planned = playhead(*at(server), *FEW, "--plan")["items"]
+        line = next(line for line in playhead.err.splitlines() if "gpt-4.1:" in line)
+        assert server.requests == []
+        told = playhead(*at(server), *FEW)
+        assert line in playhead.err.splitlines()
+        assert len(planned) == told["trials"] == len(server.model_requests) == 8
+    assert "8 trials, about " in line
+    assert " USD; what goes wrong is tried 5 times" in line
+    playhead("fuzz", "suite", "--model", "nobody-knows", *FEW, "--plan")
+    assert "cost unknown" in playhead.err
+
+
+def test_the_estimate_counts_the_bad_call_and_what_it_gets(playhead: Playhead):
+    def tokens(*words: str) -> int:
+        playhead("fuzz", "suite", "--model", "gpt-4.1", "--families", "oversized", "--tool", "refund", "--plan", *words)
+        line = next(line for line in playhead.err.splitlines() if "input tokens" in line)
+        return int(line.split(" input tokens")[0].split()[-1].replace(",", ""))
+
+    assert tokens("--context-tokens", "200000") - tokens("--context-tokens", "100000") > 100_000
+
+
+@pytest.mark.parametrize("first", [(), ("--direct", "toolbox:tools")])
+def test_a_budget_that_cannot_hold_is_refused_before_anything_is_called(
+    playhead: Playhead, tmp_path: Path, first: tuple[str, ...]
+):
+    (tmp_path / "toolbox.py").write_text("open('called', 'w')\n" + TOOLBOX)
+    with ModelServer(TELLING) as server:
+        told = playhead(*at(server, "nobody-knows"), *FEW, *first, "--max-cost", "1")
+        assert (playhead.code, server.requests) == (2, [])
+    assert "the price of 'nobody-knows' is not known" in told["message"]
+    assert not (tmp_path / "called").exists()
+
+
+def test_a_run_that_ran_out_of_its_budget_goes_on(playhead: Playhead):
+    with ModelServer(TELLING) as server:
+        words = ("--concurrency", "1", "--max-cost", "0.0001")
+        first = playhead(*at(server), *FEW, *words)
+        assert (first["run"]["status"], first["run"]["stopped_by"]) == ("stopped", "the budget of 0.0001 USD")
+        asked = len(server.model_requests)
+        assert 0 < asked < 8
+        done = playhead("fuzz", "--resume", "last")
+        assert (done["run"]["id"], done["run"]["status"], done["trials"]) == (first["run"]["id"], "completed", 8)
+        assert len(server.model_requests) == 8
+
+
+def test_trials_that_confirm_count_against_the_budget_too(playhead: Playhead):
+    with ModelServer([Reply("Okay.")]) as server:
+        one = ("--families", "constraint", "--tool", "refund", "--per-tool", "1", "--concurrency", "1")
+        cost = "0.0002"  # of three requests
+        told = playhead(*at(server), *one, "--max-cost", cost)
+        assert (told["run"]["status"], len(server.model_requests)) == ("stopped", 3)
+        assert [one["confirmed"] for one in told["findings"]] == [False]
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_so_many_trials_go_at_a_time(playhead: Playhead, width: int):
+    inside = most = 0
+    lock, met = threading.Lock(), threading.Event()
+
+    def plan(step: int, body: dict[str, Any]) -> Reply:
+        nonlocal inside, most
+        with lock:
+            inside += 1
+            most = max(most, inside)
+            if inside == width:
+                met.set()
+        met.wait(60)  # fewer at a time would wait here
+        with lock:
+            inside -= 1
+        return TELLING[0]
+
+    with ModelServer(plan) as server:
+        told = playhead(*at(server), *FEW[:2], *FEW[4:], "--concurrency", str(width))
+    assert (told["trials"], most) == (4, width)
+
+
+def test_requests_keep_to_so_many_a_minute(playhead: Playhead):
+    with ModelServer(TELLING) as server:
+        begun = time.monotonic()
+        told = playhead(*at(server), *FEW[:2], *FEW[4:], "--per-minute", "600")
+        assert (told["trials"], len(server.model_requests)) == (4, 4)
+        assert time.monotonic() - begun >= 0.3

@@ -154,6 +154,14 @@ def test_a_run_goes_on_and_repeats_nothing(playhead: Playhead):
     again = playhead("inject", "--resume", first["run"])
     assert (again["run"], again["trials"], again["recovered"]) == (first["run"], 13, 13)
     assert ", 0 trials to make" in playhead.err
+    assert "0 trials, about 0 requests" in playhead.err
+
+
+def test_a_budget_that_cannot_hold_is_refused(playhead: Playhead):
+    words = ("--model", "nobody-knows", "--base-url", "http://127.0.0.1:1", "--max-cost", "1")
+    told = playhead("inject", "suite", *words)
+    assert playhead.code == 2
+    assert "the price of 'nobody-knows' is not known" in told["message"]
 
 
 @pytest.mark.parametrize(

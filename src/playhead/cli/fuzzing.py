@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from playhead.cli.context import Context, Ctx
 from playhead.cli.fuzz_text import plan_text, replay_text, report_text
 from playhead.cli.output import Result
-from playhead.cli.suite_runs import Teller, access_for
+from playhead.cli.suite_runs import Teller, access_for, check_budget, estimate_text, price_of
 from playhead.cli.suites import contents_at, home_of
 from playhead.errors import UsageError
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from playhead.core.suite import Case
     from playhead.core.suite_contents import Contents
     from playhead.core.trials import SuiteRun
+    from playhead.engine.fuzz import Stage
     from playhead.engine.fuzz_session import DirectOrder
+    from playhead.engine.model_access import Access
     from playhead.engine.suite_run import Limits
 
 FamilyName = Literal["type_confusion", "constraint", "oversized", "ambiguity", "interface"]
@@ -106,6 +108,7 @@ def fuzz(
 
     _check(per_tool, runs, to, model, alone="ambiguity" in families and bool(to or direct or again))
     limits = Limits(concurrency=max(1, concurrency), per_minute=per_minute, max_cost=max_cost, max_minutes=max_minutes)
+    _check_budget(model, limits, plan=plan)
     config: dict[str, Any] = {"base_url": base_url, "key_env": key_env}
     order = _order(direct, seconds, memory)
     if resume is not None:
@@ -122,10 +125,10 @@ def fuzz(
         asked = {"pairs": pair, "queries": queries, "queries_file": queries_file}
         return _ambiguity(context, contents, cases, model, limits, plan, config | {"suite": suite}, seed, asked)
     if made is None:
-        made = _made(context, contents, cases, families, per_tool, seed, context_tokens, tool)
-        made = _with_queries(context, contents, made, queries, config, random=random)
+        fresh = _made(context, contents, cases, families, per_tool, seed, context_tokens, tool)
+        made = _with_queries(context, contents, fresh, queries, config, random=random)
     if plan:
-        return plan_text(made)
+        return _planned(context, contents, cases, made, model, runs)
     return _run(context, contents, cases, made, where, model, order, runs, limits, config, to)
 
 
@@ -141,6 +144,11 @@ def _check(per_tool: int, runs: int, to: Sequence[Path], model: Sequence[str], *
             raise UsageError(
                 f"no report has the form {str(path)!r}", hint=f"end the name with one of {', '.join(_FORMS)}"
             )
+
+
+def _check_budget(model: Sequence[str], limits: "Limits", *, plan: bool) -> None:
+    for name in () if plan else model:
+        check_budget(name, limits)
 
 
 def _order(direct: str | None, seconds: float, memory: int) -> "DirectOrder | None":
@@ -243,6 +251,29 @@ def _run(
     return _result(context, contents, cases, done, done_directly, to)
 
 
+def _planned(
+    context: Context, contents: "Contents", cases: "Sequence[Case]", made: "FuzzSet", model: Sequence[str], runs: int
+) -> Result:
+    """The cases, and what the model that was named would be asked for."""
+    from playhead.engine.fuzz import stage
+    from playhead.engine.suite_run import new_run
+
+    for name in model:
+        staged = stage(contents, cases, made)
+        run = new_run(contents, list(staged.cases.values()), model=name, runs=runs, driver="loop")
+        _tell_estimate(context, run, staged, len(run.cases) * runs)
+    return plan_text(made)
+
+
+def _tell_estimate(context: Context, run: "SuiteRun", staged: "Stage", left: int) -> None:
+    from playhead.core.fuzz.findings import MODEL_RUNS
+    from playhead.engine.suite_run import estimate
+
+    tried = list(staged.cases.values())
+    told = estimate(run, staged.contents, tried, left, price_of(run.model), chained=staged.chained, lead=staged.lead)
+    context.note(f"{run.model}: {estimate_text(told)}; what goes wrong is tried {MODEL_RUNS} times")
+
+
 def _fed(
     context: Context, contents: "Contents", cases: "Sequence[Case]", run: "SuiteRun", limits: "Limits"
 ) -> "SuiteRun":
@@ -250,12 +281,17 @@ def _fed(
     from playhead.engine.suite_run import todo
 
     store = context.make_store()
-    context.note(f"{run.model}: run {run.id}, {len(run.cases)} cases, {len(todo(store, run))} trials to make")
+    left = len(todo(store, run))
+    context.note(f"{run.model}: run {run.id}, {len(run.cases)} cases, {left} trials to make")
+
+    def access(staged: "Stage") -> "Access":
+        found = access_for(context, run, list(staged.cases.values()))
+        check_budget(run.model, limits, found)
+        _tell_estimate(context, run, staged, left)
+        return found
+
     teller = Teller(context, run.model)
-    done = fuzz_with_model(
-        store, contents, cases, run, lambda staged: access_for(context, run, list(staged.cases.values())),
-        limits=limits, tell=teller,
-    )  # fmt: skip
+    done = fuzz_with_model(store, contents, cases, run, access, limits=limits, tell=teller)
     teller.end()
     return done
 

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any, Literal
 from playhead.cli.arms import WORTH, Arm, arms_of, recovery_worth, worth_rows
 from playhead.cli.context import Context, Ctx
 from playhead.cli.output import Block, Fields, Result, Table
-from playhead.cli.suite_runs import Teller, access_for, cases_of, export_summary, models_of, new_run_of
+from playhead.cli.suite_runs import (
+    Teller,
+    access_for,
+    cases_of,
+    check_budget,
+    estimate_text,
+    export_summary,
+    models_of,
+    new_run_of,
+    price_of,
+)
 from playhead.cli.suites import home_of
 from playhead.errors import UsageError
 
@@ -191,17 +201,21 @@ def _run(
     from playhead.core.protocol.shape import obj
     from playhead.core.recovery_report import checklist, report
     from playhead.engine.suite_inject import inject, variant_cases
-    from playhead.engine.suite_run import todo
+    from playhead.engine.suite_run import estimate, todo
     from playhead.engine.suite_summary import run_summary
 
     settings: Any = run.config["inject"]
     found = _variants(cases, contents, settings)
     made = variant_cases(cases, found)
     store = context.make_store()
-    context.note(f"{run.model}: run {run.id}, {len(found)} failures, {len(todo(store, run))} trials to make")
+    access = access_for(context, run, made)
+    check_budget(run.model, limits, access)
+    before = estimate(run, contents, made, len(todo(store, run)), price_of(run.model))
+    context.note(f"{run.model}: run {run.id}, {len(found)} failures, {before.trials} trials to make")
+    context.note(f"{run.model}: {estimate_text(before)}")
     teller = Teller(context, run.model)
     done = inject(
-        store, contents, run, made, found, access_for(context, run, made), add_exit=settings["add_exit"],
+        store, contents, run, made, found, access, add_exit=settings["add_exit"],
         guards=bool(settings.get("guards")), limits=limits, tell=teller,
     )  # fmt: skip
     teller.end()

@@ -180,7 +180,6 @@ def access_for(context: Context, run: "SuiteRun", cases: "Sequence[Case]") -> "A
 def _execute(
     context: Context, contents: "Contents", cases: "Sequence[Case]", run: "SuiteRun", limits: "Limits"
 ) -> "SuiteRun":
-    from playhead.engine.model_access import LayerAccess
     from playhead.engine.suite_run import estimate, execute, todo
 
     store = context.make_store()
@@ -190,13 +189,10 @@ def _execute(
         return _replayed(context, contents, cases, run, limits)
     access = access_for(context, run, cases)
     left = len(todo(store, run))
-    told = estimate(run, contents, cases, left, _price_of(run))
-    if told.cost is None and limits.max_cost is not None and isinstance(access, LayerAccess):
-        raise UsageError(
-            f"the price of {run.model!r} is not known, so --max-cost cannot stop the run", hint="--max-minutes can"
-        )
+    check_budget(run.model, limits, access)
+    told = estimate(run, contents, cases, left, price_of(run.model))
     run = replace(run, notes=(*run.notes, *_without_strict(contents, cases, access, run)))
-    for text in (f"{run.model}: run {run.id}, {_said(told)}", *run.notes):
+    for text in (f"{run.model}: run {run.id}, {estimate_text(told)}", *run.notes):
         context.note(text)
     teller = Teller(context, run.model)
     ended = execute(store, contents, run, cases, access, limits=limits, tell=teller)
@@ -239,11 +235,31 @@ def _replayed(
     return ended
 
 
-def _price_of(run: "SuiteRun") -> Any:
+def check_budget(model: str, limits: "Limits", access: "Access | None" = None) -> None:
+    """
+    Args:
+        access: the model, where it is known already.
+
+    Raises:
+        UsageError: the budget could not stop a run, since nobody knows what the model costs.
+    """
+    from playhead.engine.model_access import LayerAccess
+
+    free = model == "recorded" or model.startswith("scripted:")
+    if limits.max_cost is None or free or not (access is None or isinstance(access, LayerAccess)):
+        return
+    if price_of(model)(1000, 1000) is None:
+        raise UsageError(
+            f"the price of {model!r} is not known, so --max-cost cannot stop the run", hint="--max-minutes can"
+        )
+
+
+def price_of(model: str) -> Any:
+    """What tokens of a model cost, as a function of those given and made; its result is None when unknown."""
     from playhead.core.values import Usage
     from playhead.engine.pricing import price
 
-    provider, _, name = run.model.rpartition(":")
+    provider, _, name = model.rpartition(":")
 
     def cost(given: int, made: int) -> float | None:
         found = price(Usage(input_uncached=given, output_visible=made), name, provider or None)
@@ -252,7 +268,8 @@ def _price_of(run: "SuiteRun") -> Any:
     return cost
 
 
-def _said(told: "Estimate") -> str:
+def estimate_text(told: "Estimate") -> str:
+    """An estimate in words."""
     cost = "cost unknown" if told.cost is None else f"about {told.cost:.2f} USD"
     return (
         f"{told.trials} trials, about {told.requests} requests, {told.input_tokens:,} input tokens "
@@ -293,7 +310,7 @@ def _estimated(contents: "Contents", cases: "Sequence[Case]", made: "Sequence[Su
 
     rows: list[dict[str, Any]] = []
     for run in made:
-        told = estimate(run, contents, cases, len(cases) * run.runs, _price_of(run))
+        told = estimate(run, contents, cases, len(cases) * run.runs, price_of(run.model))
         rows.append({"model": run.model, "cases": len(cases), "runs": run.runs, **asdict(told)})
     columns = ("model", "cases", "runs", "trials", "requests", "input_tokens", "output_tokens", "cost")
     return Result(data=rows, items=True, text=[Table(columns, rows)])

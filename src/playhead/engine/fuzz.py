@@ -5,13 +5,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from playhead.core.argument_schema import argument_errors
+from playhead.core.canonical import render
 from playhead.core.codec import dump, load
 from playhead.core.effects import Effects
 from playhead.core.error_lint import Failure, template
 from playhead.core.evaluation import as_text
 from playhead.core.fuzz.cases import FuzzCase, FuzzSet, read_set
 from playhead.core.fuzz.direct import FOUND, Told, class_of, template_of
-from playhead.core.fuzz.feedback import Rejection, fed_back, feed_back, recorded_failures, rejection, started
+from playhead.core.fuzz.feedback import Rejection, fed_back, feed_back, lead, recorded_failures, rejection, started
 from playhead.core.fuzz.findings import (
     DIRECT_RUNS,
     MODEL_AGAIN,
@@ -74,6 +75,15 @@ class Stage:
     accepted: tuple[str, ...] = ()
     without_case: tuple[str, ...] = ()
 
+    def chained(self, case: Case) -> bool:
+        """Whether the model goes on by itself."""
+        return self.fuzz[case.id].perturbed is None
+
+    def lead(self, case: Case) -> int:
+        """The characters of the bad call and its rejection."""
+        told = self.rejections.get(case.id)
+        return 0 if told is None else sum(len(render(one)) for one in lead(self.fuzz[case.id], told.outcome))
+
 
 def stage(contents: Contents, cases: Sequence[Case], made: FuzzSet, said: Mapping[str, Told] | None = None) -> Stage:
     """
@@ -131,9 +141,18 @@ def feed(
     def judge(trace: Trace, case: Case, n: int) -> JSON:
         return _judged(staged, trace, case, effects)
 
+    so_far = Progress()
+
+    def telling(progress: Progress) -> None:
+        nonlocal so_far
+        so_far = progress
+        tell(progress)
+
     def make(one: SuiteRun) -> SuiteRun:
-        cases = [staged.cases[id] for id in one.cases]
-        return execute(store, staged.contents, one, cases, access, limits=limits, tell=tell, drive=drive, judge=judge)
+        return execute(
+            store, staged.contents, one, [staged.cases[id] for id in one.cases], access, limits=limits, tell=telling,
+            drive=drive, judge=judge, after=so_far,
+        )  # fmt: skip
 
     done = make(run)
     suspects = tuple(group[0].case.id for group in _shown_by_model(store, staged, run))

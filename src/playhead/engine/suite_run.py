@@ -61,6 +61,7 @@ class Progress:
     errors: int = 0
     cost: Decimal = Decimal(0)
     retries: int = 0
+    since: int | None = None  # the clock's tick when the first trial was begun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,18 +152,26 @@ def drivers(run: SuiteRun, contents: Contents) -> Callable[[Case], Drive]:
     return lambda case: turn(case, contents.tools)
 
 
-def estimate(run: SuiteRun, contents: Contents, cases: Sequence[Case], left: int, price_of: Any = None) -> Estimate:
-    """What is left of a run, before it starts; tokens are a quarter of the characters."""
+def estimate(
+    run: SuiteRun, contents: Contents, cases: Sequence[Case], left: int, price_of: Any = None, *,
+    chained: Callable[[Case], bool] | None = None, lead: Callable[[Case], int] | None = None,
+) -> Estimate:  # fmt: skip
+    """What is left of a run, before it starts; tokens are a quarter of the characters.
+
+    Args:
+        chained: whether a case goes on from the model's own calls, where it is not the run that says so.
+        lead: characters that each request of a case has beside its history and tools.
+    """
     from playhead.core.case_messages import history, recorded_rounds
     from playhead.core.suite import offered, to_json
 
     requests = characters = 0
     for case in cases:
         tools = sum(len(canonical_stored(to_json(t))) for t in offered(case, contents.tools).values())
-        first = sum(len(canonical_stored(m)) for m in history(case)) + tools
+        first = sum(len(canonical_stored(m)) for m in history(case)) + tools + (lead(case) if lead else 0)
         requests += 1
         characters += first
-        if run.outcome == "chained" or run.driver == "loop":
+        if chained(case) if chained else run.outcome == "chained" or run.driver == "loop":
             requests += len(case.recorded)
             characters += first * len(case.recorded)
         elif needs_final(case):
@@ -204,7 +213,9 @@ class _Running:
     async def all(self, places: Sequence[tuple[str, int]]) -> None:
         waiting = list(reversed(places))
         self.progress.of = len(places)
-        started = self.clock.tick()
+        if self.progress.since is None:
+            self.progress.since = self.clock.tick()
+        started = self.progress.since
 
         async def work() -> None:
             while waiting and not self._over(started):
@@ -344,17 +355,20 @@ def execute(
     sleep: Sleep = asyncio.sleep,
     drive: Callable[[Case], Drive] | None = None,
     judge: "Callable[[Trace, Case, int], JSON] | None" = None,
+    after: Progress | None = None,
 ) -> SuiteRun:
     """Makes the trials of a run that are not done, and stores each; gives the run as it ended.
 
     Args:
         drive: the driver of a case, where it is not the one that the run names.
         judge: what is kept with a trial beside its scores, of how it went.
+        after: an earlier part of the run, whose cost and time count against the limits.
     """
     store.suites.save_run(run)
     running = _Running(
         store, contents, run, access, limits or Limits(), {case.id: case for case in cases},
         drive or drivers(run, contents), clock, sleep, tell, judge=judge,
+        progress=Progress() if after is None else Progress(cost=after.cost, since=after.since),
     )  # fmt: skip
     done = False
     try:
