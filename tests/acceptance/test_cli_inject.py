@@ -9,6 +9,8 @@ import pytest
 
 from playhead.cli.run import run
 from playhead.core.run_summary import from_text
+from playhead.engine.project import find_project
+from playhead.errors import UsageError
 from playhead.store.ports import SessionQuery
 from playhead.store.sqlite import SqliteStore
 
@@ -147,6 +149,31 @@ def test_guards_in_a_run_of_the_cases_themselves(playhead: Playhead):
     assert told["guards"]["recorded"]["passed"]["pairs"] == 1
     alone = playhead("suite", "run", "suite", "--model", "recorded", "--runs", "1", "--guards", "on")
     assert "--driver loop" in alone["hint"]
+
+
+@pytest.mark.parametrize("named", [0, 1])
+def test_going_on_with_a_run_goes_on_with_the_runs_beside_it(
+    playhead: Playhead, monkeypatch: pytest.MonkeyPatch, named: int
+):
+    from playhead.engine import suite_inject
+
+    def broken_off(*given: Any, **options: Any) -> Any:
+        raise UsageError("broken off before the first trial")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(suite_inject, "execute", broken_off)
+        playhead("inject", "suite", "--model", "scripted:quit", "--kind", "timeout", "--add-exit")
+    store = find_project(Path.cwd()).open_store()
+    settings: dict[str, Any] = {run.id: run.config["inject"] for run in store.suites.runs()}
+    ids = sorted(settings, key=lambda id: settings[id]["add_exit"])
+    assert [store.suites.run(id).status for id in ids] == ["stopped", "stopped"]
+    told = playhead("inject", "--resume", ids[named])
+    assert [(arm["arm"], arm["run"], arm["injected"]) for arm in told["arms"]] == [
+        ("as it is", ids[0], 2), ("exit", ids[1], 2),
+    ]  # fmt: skip
+    assert told["worth"]["exit"]["recovered"]["pairs"] == 2
+    playhead("inject", "--resume", "last")
+    assert playhead.err.count(", 0 trials to make") == 2
 
 
 def test_a_run_goes_on_and_repeats_nothing(playhead: Playhead):

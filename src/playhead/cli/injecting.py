@@ -87,7 +87,7 @@ def inject(
         max_cost: Stop when so many USD are spent.
         max_minutes: Stop after so many minutes.
         plan: Only list the failures that would be injected.
-        resume: Go on with this run (id, or last); its own settings hold.
+        resume: Go on with this run (id, or last) and the runs beside it; its own settings hold.
         export: Write the run summary to this file, for playhead gate --recovery.
     """
     from playhead.core.inject_plan import KINDS
@@ -120,7 +120,23 @@ def inject(
         )
         for arm in arms
     ]  # fmt: skip
-    return _compared(context, contents, cases, made, limits, export)
+    return _compared(context, contents, cases, _together(context, cases, made, limits), limits, export)
+
+
+def _together(
+    context: Context, cases: "Sequence[Case]", made: "Sequence[SuiteRun]", limits: "Limits"
+) -> "Sequence[SuiteRun]":
+    """Runs that know each other, so that going on with one goes on with all; kept before the first of them begins."""
+    from dataclasses import replace
+
+    if len(made) == 1:
+        return made
+    check_budget(made[0].model, limits, access_for(context, made[0], cases))
+    ids: Any = [one.id for one in made]
+    found = [replace(one, config={**one.config, "arms": ids}) for one in made]
+    for one in found:
+        context.make_store().suites.save_run(replace(one, status="stopped", stopped_by="an interruption"))
+    return found
 
 
 def _compared(
@@ -168,8 +184,9 @@ def _resumed(context: Context, suite: str | None, resume: str, limits: "Limits",
     contents = home_of(context, suite or str(run.config["suite"])).contents()
     names: Any = run.config["cases"]
     cases = cases_of(contents, slice="tune", case=tuple(names), intent=(), limit=None, unlabelled=True)
-    going = replace(run, status="running", stopped_by=None, ended_at=None)
-    return _result(_run(context, contents, cases, going, limits), export)
+    arms: Any = run.config.get("arms") or [run.id]
+    going = [replace(suites.run(id), status="running", stopped_by=None, ended_at=None) for id in arms]
+    return _compared(context, contents, cases, going, limits, export)
 
 
 def _variants(cases: "Sequence[Case]", contents: "Contents", settings: Mapping[str, Any]) -> "list[Variant]":
