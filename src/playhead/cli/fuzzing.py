@@ -116,8 +116,7 @@ def fuzz(
     if replay is not None:
         return _replayed(context, replay, order, model, config, limits)
     where: dict[str, Any] = {
-        "suite": suite, "tools": None if tools is None else str(tools), "case": list(case), "intent": list(intent),
-        "limit": limit,
+        "suite": suite, "tools": tools and str(tools), "case": list(case), "intent": list(intent), "limit": limit,
     }  # fmt: skip
     made, where = _stored_set(context, again, where) if again is not None else (None, where)
     contents, cases = contents_at(context, where)
