@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -75,7 +75,7 @@ class FixtureTest:
             return error
         if not isinstance(error, BaseExceptionGroup):
             return None if error is stop else error
-        again, rest = error.split(lambda each: each is stop)
+        again, rest = cast("BaseExceptionGroup[BaseException]", error).split(lambda each: each is stop)
         if again is None or rest is None:
             return rest
         return rest.exceptions[0] if len(rest.exceptions) == 1 else rest
