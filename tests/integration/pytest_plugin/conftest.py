@@ -13,8 +13,6 @@ import playhead.pytest_plugin.summary
 import playhead.pytest_plugin.verification
 import playhead.pytest_plugin.work  # noqa: F401
 
-pytest_plugins = ["pytester"]
-
 OPS = """
 import os
 import playhead

@@ -17,7 +17,7 @@ from playhead.adapters import langgraph as adapter
 from playhead.adapters.langgraph import channel, codec, inputs, objects, tools, twins
 from playhead.core.canonical import NoKeyError, render
 from playhead.core.values import Native, Outcome, OutcomeKind
-from playhead.errors import ConfigError
+from playhead.errors import RecordingError
 
 
 def test_the_private_name_by_which_tools_write_to_the_state_is_still_the_frameworks() -> None:
@@ -60,7 +60,7 @@ def test_a_twin_is_its_original_in_class_and_state() -> None:
 
 def test_a_framework_without_a_method_that_is_needed_fails_when_it_is_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(Base, "arun")
-    with pytest.raises(ConfigError, match="BaseTool has no arun"):
+    with pytest.raises(RecordingError, match=r"has no BaseTool\.arun"):
         adapter.install()
     adapter.uninstall()
 
