@@ -123,6 +123,18 @@ def test_models_of_known_behaviour(playhead: Playhead, agent: str, group: str):
     assert told["fed_back"]["rejected_by"] == {"generated": 8}
 
 
+def test_a_finding_of_a_model_is_played_again(playhead: Playhead):
+    words = ("--families", "type_confusion", "--per-tool", "1", "--tool", "refund")
+    found = playhead("fuzz", "suite", "--model", "scripted:repeat", *words)["findings"][0]
+    stands = playhead("fuzz", "--replay", found["id"])
+    assert (playhead.code, stands["stands"], stands["outcomes"]) == (1, True, ["loop"] * 5)
+    gone = playhead("fuzz", "--replay", found["id"], "--model", "scripted:tell")
+    assert (playhead.code, gone["stands"], gone["outcomes"]) == (0, False, ["clear_message"] * 5)
+    with ModelServer([Reply(status=401, body={"error": {"message": "no such key"}})]) as server:
+        unknown = playhead("fuzz", "--replay", found["id"], "--model", "m", "--base-url", server.openai_url)
+    assert (playhead.code, unknown["code"]) == (3, "model_access")  # nobody answered: nothing is known
+
+
 def test_large_results_and_changed_tools(playhead: Playhead):
     words = small("--families", "oversized", "--families", "interface")
     told = playhead("fuzz", "suite", "--model", "recorded", *words)

@@ -86,7 +86,9 @@ def labels(shell: Shell, folder: Path) -> None:
     shell("suite", "review", "desk", "--decisions", "decisions.jsonl", "--who", "kim")
 
 
-def test_a_suite_from_sessions_to_an_exported_run(shell: Shell, tmp_path: Path) -> None:
+def test_a_suite_from_sessions_to_an_exported_run(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     built = shell("suite", "build", "--name", "desk", "--agent", "desk", "--tools", "tools.json")
     assert (built["cases"], built["states"]) == (16, {"null": 16})
     assert (
@@ -110,6 +112,11 @@ def test_a_suite_from_sessions_to_an_exported_run(shell: Shell, tmp_path: Path) 
     again = shell("suite", "rescore", "last")
     assert (again["changed"], again["selection"]) == ([], done["selection"])
     assert shell("suite", "list")["items"][0]["runs"] == 1
+    monkeypatch.setenv("DESK_API_KEY", summary.cases[0].id)  # now it is a secret, and the file is meant for git
+    shell("suite", "rescore", "last", "--export", "clean.json")
+    clean = (tmp_path / "clean.json").read_text()
+    assert summary.cases[0].id not in clean
+    assert "[REDACTED:DESK_API_KEY]" in clean
 
 
 def test_a_run_that_ran_out_of_its_budget_goes_on(shell: Shell) -> None:

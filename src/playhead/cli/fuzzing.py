@@ -360,7 +360,8 @@ def _replayed(
         context.make_store(), contents, cases, made, model=model[0] if model else run.model, runs=MODEL_RUNS,
         settings=kept, direct=direct, **(dict(config) if model else named),
     )  # fmt: skip
-    return replay_text(session.replayed_by_model(finding, _fed(context, contents, cases, again, limits)))
+    _fed(context, contents, cases, again, limits)
+    return replay_text(session.replayed_by_model(finding, made.cases[0], context.store.suites.trials(again.id)))
 
 
 def _ambiguity(

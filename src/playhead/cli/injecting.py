@@ -146,7 +146,7 @@ def _compared(
     """Runs every arm; the last one, which has all that was asked for, is the one that is reported and exported."""
     done = [_run(context, contents, cases, one, limits) for one in made]
     if len(done) == 1:
-        return _result(done[0], export)
+        return _result(context, done[0], export)
     arms = {_arm(one).name: found for one, found in zip(made, done, strict=True)}
     first, *others = arms
     worth = {name: recovery_worth(arms[first][1].recovery, arms[name][1].recovery) for name in others}
@@ -156,7 +156,7 @@ def _compared(
         "worth": worth,
     }
     rows = [row for name, one in worth.items() for row in worth_rows(name, one)]
-    result = _result((told, done[-1][1]), export)
+    result = _result(context, (told, done[-1][1]), export)
     code = max(_code(one) for one, _ in done)
     return Result(data=told, text=[*result.text, Table(WORTH, rows)], exit_code=code)
 
@@ -256,10 +256,10 @@ def _run(
     return told, summary
 
 
-def _result(done: "tuple[dict[str, Any], RunSummary]", export: str | None) -> Result:
+def _result(context: Context, done: "tuple[dict[str, Any], RunSummary]", export: str | None) -> Result:
     told, summary = done
     if export is not None:
-        export_summary(summary, export)
+        export_summary(context, summary, export)
     return Result(data=told, text=_text(told), exit_code=_code(told))
 
 

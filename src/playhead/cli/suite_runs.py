@@ -358,7 +358,7 @@ def _result(
         if run.stopped_by is not None:
             text.append(f"stopped by {run.stopped_by}; go on with playhead suite run --resume {run.id}")
         if export is not None:
-            export_summary(summary, export)
+            export_summary(context, summary, export)
     told: dict[str, Any] = {"runs": rows}
     for arm in ("guards", "interface"):
         worth = arm_worth(summaries, arm)
@@ -409,12 +409,15 @@ def _first_error(summary: Any) -> str | None:
     return next((t.error for case in summary.cases for t in case.trials if t.status == "error"), None)
 
 
-def export_summary(summary: Any, path: str) -> None:
-    from playhead.core.run_summary import to_text
+def export_summary(context: Context, summary: Any, path: str) -> None:
+    """Writes a run for the gate, without secrets: the file is meant for version control."""
+    from playhead.core.codec import dump, load
+    from playhead.core.run_summary import RunSummary, to_text
     from playhead.engine.exports import written_whole
 
+    clean = load(RunSummary, context.project.redactor().redact(dump(summary))[0], trusted=True)
     with written_whole(path) as file:
-        file.write(to_text(summary).encode("utf-8", "surrogatepass"))
+        file.write(to_text(clean).encode("utf-8", "surrogatepass"))
 
 
 def rescore(
@@ -441,7 +444,7 @@ def rescore(
     changed = stored_scores(context.store, summary, now=SYSTEM_CLOCK.now())
     row, _ = _row(found, summary)
     if export is not None:
-        export_summary(summary, export)
+        export_summary(context, summary, export)
     data = {**row, "changed": changed}
     text: list[Block] = [Fields([(name.replace("_", " "), _shown(value)) for name, value in row.items()])]
     text.append(f"{len(changed)} trials are scored otherwise than before")

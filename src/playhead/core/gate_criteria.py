@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from playhead.core.run_summary import BINS, RECOVERY_CLASSES
 from playhead.errors import ConfigError
@@ -20,8 +20,15 @@ REASONS: Final = (
 ZERO: Final = ("loop", "double_side_effect", *REASONS, *BINS, *(c for c in RECOVERY_CLASSES if c != "loop"))
 """What a zero-tolerance rule may name; ``flag:NAME`` names a flag of the user's own."""
 
-Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
-Margin: TypeAlias = Annotated[float, Field(gt=0, le=1)]
+
+def _no_truth_value(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError(f"a number is needed, not {str(value).lower()}")
+    return value
+
+
+Share: TypeAlias = Annotated[float, BeforeValidator(_no_truth_value), Field(ge=0, le=1)]
+Margin: TypeAlias = Annotated[float, BeforeValidator(_no_truth_value), Field(gt=0, le=1)]
 
 
 class Extra(BaseModel):
@@ -54,6 +61,12 @@ class Criteria(BaseModel):
     error_limit: Share = 0.02
     label_bound: Share = 0.10
     shared: Share = 0.90
+
+    @model_validator(mode="after")
+    def _judges_something(self) -> "Criteria":
+        if not self.criteria and not self.extra:
+            raise ValueError("no criterion is left: a gate that judges nothing cannot pass a release")
+        return self
 
     def form_of(self, name: CriterionName) -> Form:
         return self.form.get(name, "statistical")

@@ -8,12 +8,12 @@ from typing import Any
 from playhead.core.codec import dump
 from playhead.core.fuzz.cases import FuzzCase, FuzzSet
 from playhead.core.fuzz.direct import Told, class_of
-from playhead.core.fuzz.findings import DIRECT_RUNS, MODEL_RUNS, Finding, finding_id
-from playhead.core.fuzz.report import fuzz_report
+from playhead.core.fuzz.findings import DIRECT_RUNS, MODEL_AGAIN, MODEL_RUNS, Finding, finding_id
+from playhead.core.fuzz.report import fuzz_report, trial_outcome
 from playhead.core.protocol.shape import obj
 from playhead.core.suite import Case, Suite, ToolSchema
 from playhead.core.suite_contents import Contents
-from playhead.core.trials import SuiteRun
+from playhead.core.trials import SuiteRun, Trial
 from playhead.core.values import JSON
 from playhead.engine.fuzz import (
     Stage,
@@ -30,7 +30,7 @@ from playhead.engine.fuzz import (
 from playhead.engine.fuzz_direct import MEMORY, SECONDS, DirectTools, UnknownToolError
 from playhead.engine.model_access import Access
 from playhead.engine.suite_run import Limits, Progress, new_run
-from playhead.errors import AmbiguousIdError, NotFoundError, UsageError
+from playhead.errors import AmbiguousIdError, ModelAccessError, NotFoundError, UsageError
 from playhead.store.ports import Store
 
 Tell = Callable[[Progress], None]
@@ -286,9 +286,18 @@ def set_with_finding(store: Store, finding: Finding, run: SuiteRun) -> FuzzSet:
     return replace(made, cases=kept)
 
 
-def replayed_by_model(finding: Finding, again: SuiteRun) -> Replayed:
-    """What a run of five trials of the finding's case says."""
-    now = next((one for one in findings_of(again) if one.outcome == finding.outcome), None)
-    seen, runs = (now.seen, now.runs) if now is not None else (0, MODEL_RUNS)
-    outcomes = (finding.outcome,) * seen + ("other",) * (runs - seen)
-    return Replayed(finding=finding, stands=now is not None and now.confirmed, outcomes=outcomes)
+def replayed_by_model(finding: Finding, case: FuzzCase, trials: Sequence[Trial]) -> Replayed:
+    """What five trials of the finding's case say: it stands where three of them show it again.
+
+    Raises:
+        ModelAccessError: fewer trials were answered than it takes to say so.
+    """
+    answered = [trial for trial in trials if trial.status == "scored"]
+    if len(answered) < MODEL_RUNS:
+        why = next((trial.error for trial in trials if trial.error), None) or "the run was stopped"
+        raise ModelAccessError(
+            f"{len(answered)} of {MODEL_RUNS} trials of finding {finding.id} were answered: {why}",
+            hint="nothing is known of the finding; try again when the model answers",
+        )
+    outcomes = tuple(trial_outcome(case, trial) or "other" for trial in answered)
+    return Replayed(finding=finding, stands=outcomes.count(finding.outcome) >= MODEL_AGAIN, outcomes=outcomes)

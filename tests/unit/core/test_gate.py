@@ -184,6 +184,8 @@ def test_t24_a_model_that_could_not_be_reached_gives_no_verdict() -> None:
         ({"zero_tolerance": ["lop"]}, "double_side_effect"),
         ({"margins": 0.1}, "intent_margin"),
         ({"margin": 7}, "less than or equal"),
+        ({"margin": True}, "not true"),
+        ({"criteria": []}, "judges nothing"),
         ({"extra": {"speed": {}}}, "latency"),
     ],
 )
