@@ -1,5 +1,6 @@
 """Gate and report on runs that stand in a real SQLite store, not in files."""
 
+import shutil
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -65,9 +66,13 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def project(stored: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Project:
-    monkeypatch.chdir(stored)
-    return Project(stored, capsys)
+def project(
+    stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Project:
+    """A copy of the store: a gate remembers what was looked at before."""
+    folder = shutil.copytree(stored, tmp_path / "stored")
+    monkeypatch.chdir(folder)
+    return Project(folder, capsys)
 
 
 ALONE = 'criteria = ["selection", "arguments", "intents", "stability"]\nextra = { values = {} }\n'
@@ -102,6 +107,7 @@ def test_a_stored_run_is_accepted_and_compared_with(project: Project) -> None:
     kept = project("gate", "last~1", "--against", "last~2", "--criteria", "gate.toml", "--accept", "--output", "text")
     assert "kept as last-release" in kept.out
     again = project("gate", "last", "--against", "last-release", "--criteria", "gate.toml")
+    assert again.out, again.err
     assert (again.code, again.json["baseline"][-1]) == (1, "2")
     missing = project("gate", "fff0", "--against", "last")
     assert (missing.code, missing.error["code"]) == (2, "not_found")

@@ -1,17 +1,31 @@
 """Runs of pytest inside the test's own process, with a project that has one op."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.pytester import SysModulesSnapshot
 
-# What the inner runs import stays imported from one to the next.
-import playhead.adapters.functions
-import playhead.pytest_plugin.cases
-import playhead.pytest_plugin.session_files
-import playhead.pytest_plugin.summary
-import playhead.pytest_plugin.verification
-import playhead.pytest_plugin.work  # noqa: F401
+
+@pytest.fixture(autouse=True)
+def _libraries_stay(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """pytester forgets what an inner run imported. Of a library a second copy would be made later on, whose classes
+    are not those that the rest of this process knows; only the modules of the inner run's folder have to go."""
+    inner, restore = str(tmp_path_factory.getbasetemp()), SysModulesSnapshot.restore
+
+    def keeping(snapshot: SysModulesSnapshot) -> None:
+        kept = {name: module for name, module in sys.modules.items() if not _is_in(module, inner)}
+        restore(snapshot)
+        sys.modules.update({name: module for name, module in kept.items() if name not in sys.modules})
+
+    monkeypatch.setattr(SysModulesSnapshot, "restore", keeping)
+
+
+def _is_in(module: Any, folder: str) -> bool:
+    places = [getattr(module, "__file__", None), *(getattr(module, "__path__", None) or ())]
+    return any(str(place).startswith(folder) for place in places if place)
+
 
 OPS = """
 import os
