@@ -1,5 +1,7 @@
 """Runs every benchmark, each in a process of its own: ``python -m benchmarks [--save] [NAME ...]``.
 
+Those that install packages into an environment of their own run only where they are named.
+
 ``--save`` keeps what they print in `benchmarks/RESULTS.md`, a section for each, with where and when it was measured.
 """
 
@@ -10,6 +12,8 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+
+from benchmarks._environments import SKIPPED
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 _INTRODUCTION = """\
@@ -22,7 +26,15 @@ processors means that other work took part.
 
 
 def names() -> list[str]:
-    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_"))
+    """Every benchmark: the modules of this folder, and its packages that are commands."""
+    folder = Path(__file__).parent
+    modules = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
+    return sorted(modules | installing())
+
+
+def installing() -> set[str]:
+    """Those that make an environment of their own, from the package index: packages with a command."""
+    return {path.parent.name for path in Path(__file__).parent.glob("*/__main__.py")}
 
 
 def sections(text: str) -> dict[str, str]:
@@ -58,7 +70,7 @@ def section(name: str, printed: str, before: str) -> str:
 def main() -> int:
     words = sys.argv[1:]
     save = "--save" in words
-    chosen = [word for word in words if word != "--save"] or names()
+    chosen = [word for word in words if word != "--save"] or [name for name in names() if name not in installing()]
     unknown = [name for name in chosen if name not in names()]
     if unknown:
         print(f"no benchmark {', '.join(unknown)}; there are: {', '.join(names())}", file=sys.stderr)
@@ -69,6 +81,8 @@ def main() -> int:
         print(f"\n== {name}", flush=True)
         before = load()
         status, printed = run(name)
+        if status == SKIPPED:
+            continue  # it has said why; what was measured before is kept
         if status != 0:
             failed.append(name)
         elif save:

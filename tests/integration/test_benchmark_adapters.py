@@ -72,3 +72,57 @@ def test_prices_are_told_apart_by_shape():
     found = row("x", [took(0, 0, 0)], [took(500, 70, 30)], 10, models=True)
     assert found.model is not None
     assert (round(found.run.median), round(found.model.median), round(found.tool.median)) == (500, 70, 30)
+
+
+def test_benchmarks_that_install_packages_run_only_where_they_are_named(monkeypatch: pytest.MonkeyPatch):
+    from benchmarks import __main__ as command
+
+    started: list[str] = []
+    monkeypatch.setattr(command, "run", lambda name: (started.append(name), (0, ""))[1])
+    monkeypatch.setattr(command.sys, "argv", ["benchmarks"])
+    assert command.main() == 0
+    assert {"adapters", "recording"} < set(started)
+    assert "peer_kitaru" not in started
+
+    monkeypatch.setattr(command.sys, "argv", ["benchmarks", "peer_kitaru"])
+    assert command.main() == 0
+    assert started[-1] == "peer_kitaru"
+
+
+def test_figures_are_kept_where_a_benchmark_cannot_run_today(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    from benchmarks import __main__ as command
+    from benchmarks._environments import SKIPPED
+
+    kept = tmp_path / "RESULTS.md"
+    monkeypatch.setattr(command, "RESULTS", kept)
+    monkeypatch.setattr(command.sys, "argv", ["benchmarks", "--save", "peer_kitaru"])
+    monkeypatch.setattr(command, "run", lambda name: (0, "figures"))
+    assert command.main() == 0
+    before = kept.read_text()
+    assert "figures" in before
+    monkeypatch.setattr(command, "run", lambda name: (SKIPPED, "skipped: no network"))
+    assert command.main() == 0
+    assert kept.read_text() == before
+
+
+def test_a_peer_that_cannot_be_installed_or_started_is_skipped_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    from benchmarks import _environments
+    from benchmarks.peer_kitaru import __main__ as peer
+    from benchmarks.peer_kitaru import server
+
+    monkeypatch.setattr(peer.sys, "argv", ["peer_kitaru"])
+    monkeypatch.setattr(peer, "made", lambda *args, **kwargs: tmp_path / "python")
+    monkeypatch.delenv("KITARU_API_URL", raising=False)
+    monkeypatch.setattr(server.shutil, "which", lambda name: None)
+    monkeypatch.setattr(server.Path, "glob", lambda *args: iter(()))
+    assert peer.main() == _environments.SKIPPED
+    assert "no initdb here" in capsys.readouterr().out
+
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise _environments.UnavailableError("cannot install kitaru: no route")
+
+    monkeypatch.setattr(peer, "made", refuse)
+    assert peer.main() == _environments.SKIPPED
+    assert capsys.readouterr().out == "skipped: cannot install kitaru: no route\n"
