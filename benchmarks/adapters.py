@@ -6,6 +6,7 @@ measures some; ``--calls`` and ``--rounds`` change how much is done.
 """
 
 import argparse
+import logging
 import subprocess
 import sys
 import tempfile
@@ -53,9 +54,18 @@ def version_of(name: str) -> str:
     return "" if distribution is None else version(distribution)
 
 
+def told_how(calls: int, rounds: int) -> str:
+    """What the figures are of, for their heading."""
+    return (
+        f"{calls} turns with one tool call each, {TOOLS} tools, {len(TEXT)} bytes a result; median of {rounds} rounds "
+        "(quartiles)\nprocessor time of the process, the writer's included; + in microseconds\n"
+    )
+
+
 def told(name: str, calls: int, rounds: int) -> int:
     """Prints the row of one adapter, measured in this process. 3 where its framework is not installed."""
-    warnings.simplefilter("ignore")  # of frameworks
+    warnings.simplefilter("ignore")  # of frameworks, at every call
+    logging.disable(logging.WARNING)
     try:
         found = version_of(name)
     except ModuleNotFoundError:
@@ -78,10 +88,7 @@ def main() -> int:
         parser.error("at least two calls and one round are needed")
     if given.row:
         return told(given.names[0], given.calls, given.rounds)
-    print(f"{given.calls} turns with one tool call each, {TOOLS} tools, {len(TEXT)} bytes a result; median of", end=" ")
-    print(
-        f"{given.rounds} rounds (quartiles)\nprocessor time of the process, the writer's included; + in microseconds\n"
-    )
+    print(told_how(given.calls, given.rounds))
     print(HEADING, flush=True)
     ended: dict[str, int] = {}
     for name in given.names or NAMES:

@@ -1,7 +1,6 @@
 """google-genai: functions that its client calls by itself; the transport below it answers in this process."""
 
 import json
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,8 +16,6 @@ from playhead.engine.recorder import Recorder
 
 DISTRIBUTION = "google-genai"
 MODELS = True
-
-logging.getLogger("google_genai").setLevel(logging.ERROR)  # it recommends chats at every call
 
 
 def _answer(shape: Shape, body: dict[str, Any]) -> dict[str, Any]:
