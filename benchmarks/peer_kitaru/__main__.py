@@ -17,7 +17,8 @@ OVERRIDES = ["genai-prices<0.2"]  # what its adapters ask for; ours asks for mor
 REQUIREMENTS = ["kitaru[server]", *(package for package, _ in SCRIPTS.values())]
 ABOUT = """\
 {calls} turns with one tool call each, {tools} tools, {size} bytes a result; median of {rounds} rounds (quartiles)
-processor time of the agent's process; + in microseconds; server: processor time of kitaru's, a run
+processor time of the agent's process; + in microseconds; server: processor time of kitaru's
+and its database, a run; nodes: what a session of such a run has in the store
 
 kitaru {version}: adapters with their defaults, which send over HTTP while the agent runs
   to {server}; no accounts, analytics off
@@ -43,7 +44,7 @@ def compare(python: Path, server: Server, names: list[str], calls: int, rounds: 
     }
     about = {"calls": calls, "rounds": rounds, "tools": TOOLS, "size": len(TEXT), "server": server.about}
     print(ABOUT.format(**about, version=version_in(python)))
-    print(f"{HEADING}{'server':>11}", flush=True)
+    print(f"{HEADING}{'server':>11}{'nodes':>7}", flush=True)
     failed: list[str] = []
     for name in names:
         print(f"measuring {name}", file=sys.stderr, flush=True)

@@ -39,14 +39,16 @@ async def _newest(agent: UUID) -> list[str]:
         return [node.node_type.value async for node in client.sessions.iter_nodes(newest.id)]
 
 
-def _check(arm: Arm, agent: UUID, calls: int) -> None:
-    """Whether kitaru has every call: what records less is not compared."""
+def _check(arm: Arm, agent: UUID, calls: int) -> int:
+    """Tells it where kitaru has not every call. Gives how many nodes a session of one call a turn has."""
+    kinds: list[str] = []
     for shape in shapes(calls):
         timed(arm, shape)
         kinds = asyncio.run(_newest(agent))
         found = kinds.count("tool_call"), kinds.count("llm_call")
         if found != (shape.tool_calls, shape.model_calls):
             print(f"  {arm.name} has {found} tool and model calls of {shape.tool_calls, shape.model_calls}")
+    return len(kinds)
 
 
 def _spent(pids: list[int]) -> float:
@@ -96,14 +98,15 @@ def main() -> int:
         bare, playhead = arms_of(ours, recorder)
         try:
             check(ours, recorder, given.calls)
-            _check(kitaru, agent, given.calls)
+            recorded = recorder.store.sessions.nodes(recorder.store.sessions.resolve("last"))
+            nodes = [_check(kitaru, agent, given.calls), len(recorded)]
             rows = measured([bare, kitaru, playhead], given.calls, given.rounds)
             beside = [_beside(kitaru, given.calls, given.pids), "-"]
         finally:
             recorder.close()
     print(f"{given.name} {version(ours.DISTRIBUTION or '')}")
-    for row, server in zip(rows, beside, strict=True):
-        print(line(f"  {row.name}", "", row) + f"{server:>11}", flush=True)
+    for row, server, count in zip(rows, beside, nodes, strict=True):
+        print(line(f"  {row.name}", "", row) + f"{server:>11}{count:>7}", flush=True)
     return 0
 
 

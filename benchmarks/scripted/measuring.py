@@ -162,7 +162,7 @@ def check(script: Script, recorder: Recorder, calls: int) -> None:
 
 HEADING = (
     f"{'':<18}{'':<10}{'bare':>9}{'recorded':>10}{'ratio':>7}{'clock':>7}"
-    f"{'+ a tool call':>20}{'+ a model call':>20}{'+ a run':>20}"
+    f"{'+ a tool call':>22}{'+ a model call':>22}{'+ a run':>22}"
 )
 
 
@@ -173,5 +173,5 @@ def line(framework: str, version: str, found: Row) -> str:
     return (
         f"{framework:<18}{version:<10}{found.bare.median:>6.1f} ms{found.whole.median:>7.1f} ms"
         f"{found.ratio.median:>7.2f}{found.wall.median:>7.2f}"
-        f"{spread(found.tool):>20}{spread(found.model):>20}{spread(found.run):>20}"
+        f"{spread(found.tool):>22}{spread(found.model):>22}{spread(found.run):>22}"
     )
