@@ -36,7 +36,8 @@ class Lookup(BaseTool):
 
 
 def bare(shape: Shape) -> Run:
-    model = LLM(model="openai/scripted", base_url=url(shape), api_key="none")
+    # of a model that it does not know it thinks that the window is small, and shortens the conversation
+    model = LLM(model="openai/gpt-4.1-mini", base_url=url(shape), api_key="none")
     tools: list[BaseTool] = [Lookup(name=f"tool_{number}") for number in range(TOOLS)]
     agent = Agent(
         role="desk", goal="help", backstory=TEXT, llm=model, tools=tools, max_iter=shape.model_calls + 1, cache=False
