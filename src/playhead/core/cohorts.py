@@ -78,8 +78,15 @@ def stratified(
         groups.setdefault(stratum(item), []).append(item)
     size = min(size, len(items))
     exact = {name: size * len(group) / len(items) for name, group in groups.items()} if items else {}
-    quota = {name: int(share) for name, share in exact.items()}
-    largest = sorted(groups, key=lambda name: (quota[name] > 0, -(exact[name] - quota[name]), name))
+    least = 1 if size >= len(groups) else 0
+    quota = {name: max(int(share), least) for name, share in exact.items()}
+    while (
+        sum(quota.values()) > size
+    ):  # the ones that were raised are paid for by the strata that are most above their share
+        quota[
+            max((name for name in quota if quota[name] > least), key=lambda name: (quota[name] - exact[name], name))
+        ] -= 1
+    largest = sorted(groups, key=lambda name: (quota[name] - exact[name], name))
     for name in largest[: size - sum(quota.values())]:
         quota[name] += 1
     kept = {

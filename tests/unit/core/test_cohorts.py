@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -60,6 +60,7 @@ def test_another_seed_draws_others():
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=40), st.integers(0, 50))
+@example(["a", "b", "c", "c", "c", "c"], 3)  # each of the small ones has half a place
 def test_strata_are_drawn_in_proportion(groups: list[str], size: int):
     items = [f"{group}{n}" for n, group in enumerate(groups)]
     found = stratified(items, size, seed="s", id_of=itself, stratum=lambda item: item[0])
