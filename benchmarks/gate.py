@@ -12,12 +12,12 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from playhead.core.gate import judge
-from playhead.core.gate_parts import rate_part, stability_part
+from playhead.core.gate.judge import judge
+from playhead.core.gate.parts import rate_part, stability_part
 from playhead.core.reporting.data import report_json
-from playhead.core.run_summary import RunSummary, from_text, to_text
 from playhead.core.stats import literal_false_block
 from playhead.core.stats.distributions import beta_quantile
+from playhead.core.suites.summary import RunSummary, from_text, to_text
 from playhead.engine.report_files import FORMS, rendered
 from playhead.testing.runs import draws, simulated_run
 

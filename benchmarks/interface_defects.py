@@ -24,9 +24,9 @@ from typing import Any
 from playhead.core.argument_schema import argument_errors
 from playhead.core.fuzz.direct import FOUND, Told, class_of
 from playhead.core.fuzz.sets import make_set
-from playhead.core.interface_lint import changes, lint
-from playhead.core.suite import ToolSchema, offered
-from playhead.engine.tool_sets import read_tools
+from playhead.core.lint.interface import changes, lint
+from playhead.core.suites.suite import ToolSchema, offered
+from playhead.engine.suites.tool_sets import read_tools
 from playhead.importers import bfcl
 
 EACH = 4

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from playhead.core.canonical import canonical, parse_emitted, render, to_stored
 from playhead.core.keys import call_key
-from playhead.core.redact import Redactor
+from playhead.core.redaction.redact import Redactor
 
 SIZES = (100, 1_000, 10_000, 100_000)
 

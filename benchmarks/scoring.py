@@ -10,10 +10,10 @@ from typing import Any
 
 import jsonschema_rs
 
-from playhead.core.suite import Case, Suite, ToolSchema
-from playhead.core.suite_contents import Contents
-from playhead.core.trials import SuiteRun, Trial, TrialStep
-from playhead.engine.suite_summary import summary_of
+from playhead.core.suites.contents import Contents
+from playhead.core.suites.suite import Case, Suite, ToolSchema
+from playhead.core.suites.trials import SuiteRun, Trial, TrialStep
+from playhead.engine.suites.summary import summary_of
 
 RUNS = 3
 SCHEMA: dict[str, Any] = {

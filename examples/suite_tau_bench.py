@@ -17,11 +17,11 @@ from typing import Any
 
 import playhead
 from playhead.core.protocol.openai_chat import read_tool
-from playhead.core.run_summary import RunSummary
-from playhead.core.suite import ToolSchema
+from playhead.core.suites.suite import ToolSchema
+from playhead.core.suites.summary import RunSummary
 from playhead.engine.exports import find_ids
-from playhead.engine.suite_build import build
-from playhead.engine.suite_folder import write_folder
+from playhead.engine.suites.build import build
+from playhead.engine.suites.folder import write_folder
 from playhead.importers import import_paths
 from playhead.store.memory import MemoryStore
 

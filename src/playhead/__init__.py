@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from playhead.adapters.inline import replay
     from playhead.adapters.installation import install, uninstall
     from playhead.core.evaluation import EvaluationContext
-    from playhead.core.experiments import Arm, ExperimentConfig, RunConfig
-    from playhead.core.gate import judge as judge_release
+    from playhead.core.experiments.definition import Arm, ExperimentConfig, RunConfig
+    from playhead.core.gate.judge import judge as judge_release
     from playhead.core.policy import (
         ErrorCase,
         HistoryConfig,
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from playhead.engine.client import Client
     from playhead.engine.client import open_client as open
     from playhead.engine.failures import register_error
-    from playhead.engine.fuzz_client import FuzzResult, fuzz
+    from playhead.engine.fixtures.op_context import OpContext
+    from playhead.engine.fixtures.ops import Slot
+    from playhead.engine.fuzz.client import FuzzResult, fuzz
     from playhead.engine.given_secrets import secrets
     from playhead.engine.guards import GuardScope, guards
-    from playhead.engine.inject_client import InjectResult, inject
     from playhead.engine.named_secret import secret
-    from playhead.engine.op_context import OpContext
-    from playhead.engine.ops import Slot
     from playhead.engine.project import flush
     from playhead.engine.replay import ReplayResult
-    from playhead.engine.suite_client import SuiteClient
-    from playhead.engine.suite_client import open_suite as suite
+    from playhead.engine.suites.client import SuiteClient
+    from playhead.engine.suites.client import open_suite as suite
+    from playhead.engine.suites.inject_client import InjectResult, inject
     from playhead.errors import MissError, MissingFixtureError, OpError, PlayheadError, ReplayedToolError, ReplayStop
     from playhead.store.ports import SessionQuery
     from playhead.testing.marks import case
@@ -138,9 +138,9 @@ _HOMES = {
     "StaticConfig": "core.policy",
     "ToolPolicy": "core.policy",
     "EvaluationContext": "core.evaluation",
-    "Arm": "core.experiments",
-    "ExperimentConfig": "core.experiments",
-    "RunConfig": "core.experiments",
+    "Arm": "core.experiments.definition",
+    "ExperimentConfig": "core.experiments.definition",
+    "RunConfig": "core.experiments.definition",
     "EvaluatorConfig": "core.requests",
     "Verdict": "core.values",
     "ReplayCreateRequest": "core.requests",
@@ -150,21 +150,21 @@ _HOMES = {
     "Client": "engine.client",
     "open": "engine.client:open_client",
     "register_error": "engine.failures",
-    "FuzzResult": "engine.fuzz_client",
-    "fuzz": "engine.fuzz_client",
+    "FuzzResult": "engine.fuzz.client",
+    "fuzz": "engine.fuzz.client",
     "GuardScope": "engine.guards",
     "guards": "engine.guards",
     "secret": "engine.named_secret",
     "secrets": "engine.given_secrets",
-    "judge_release": "core.gate:judge",
-    "InjectResult": "engine.inject_client",
-    "inject": "engine.inject_client",
-    "OpContext": "engine.op_context",
-    "Slot": "engine.ops",
+    "judge_release": "core.gate.judge:judge",
+    "InjectResult": "engine.suites.inject_client",
+    "inject": "engine.suites.inject_client",
+    "OpContext": "engine.fixtures.op_context",
+    "Slot": "engine.fixtures.ops",
     "flush": "engine.project",
     "ReplayResult": "engine.replay",
-    "SuiteClient": "engine.suite_client",
-    "suite": "engine.suite_client:open_suite",
+    "SuiteClient": "engine.suites.client",
+    "suite": "engine.suites.client:open_suite",
     "MissError": "errors",
     "MissingFixtureError": "errors",
     "OpError": "errors",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from playhead.core.run_summary import RunSummary, to_text
+from playhead.core.suites.summary import RunSummary, to_text
 from playhead.testing.runs import simulated_run
 
 from .conftest import Project

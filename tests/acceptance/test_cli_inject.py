@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from playhead.cli.run import run
-from playhead.core.run_summary import from_text
+from playhead.core.suites.summary import from_text
 from playhead.engine.project import find_project
 from playhead.errors import UsageError
 from playhead.store.ports import SessionQuery
@@ -155,7 +155,7 @@ def test_guards_in_a_run_of_the_cases_themselves(playhead: Playhead):
 def test_going_on_with_a_run_goes_on_with_the_runs_beside_it(
     playhead: Playhead, monkeypatch: pytest.MonkeyPatch, named: int
 ):
-    from playhead.engine import suite_inject
+    from playhead.engine.suites import inject as suite_inject
 
     def broken_off(*given: Any, **options: Any) -> Any:
         raise UsageError("broken off before the first trial")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from playhead.core.suite import Case, Suite, ToolSchema
-from playhead.core.suite_contents import Contents
-from playhead.core.trials import SuiteRun, Trial, TrialStep
+from playhead.core.suites.contents import Contents
+from playhead.core.suites.suite import Case, Suite, ToolSchema
+from playhead.core.suites.trials import SuiteRun, Trial, TrialStep
 from playhead.store.sqlite import SqliteStore
 
 from .conftest import Project

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from playhead.cli.run import run
-from playhead.core.run_summary import from_text
+from playhead.core.suites.summary import from_text
 from playhead.testing.servers import Call, ModelServer, Reply
 
 TOOLS = [

@@ -52,7 +52,7 @@ def test_the_gate_step_blocks_and_writes_what_the_next_steps_take(
     tmp_path: Path, candidate: str, code: int, verdict: str
 ) -> None:
     """As the runner does it: under bash with -e, with a committed baseline and criteria."""
-    from playhead.core.run_summary import to_text
+    from playhead.core.suites.summary import to_text
     from playhead.testing.runs import simulated_run
 
     rates = {"worse": [0.5] * 60, "unsure": [1.0] * 40}

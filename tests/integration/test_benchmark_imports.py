@@ -8,8 +8,8 @@ import pytest
 
 from playhead.core.capture import Captured, CaptureOptions, capture
 from playhead.core.evaluation import failed, tool_calls
-from playhead.core.suite import Case, ToolSchema
-from playhead.core.trial_drive import ModelAsk, ModelSaid, drive, loop
+from playhead.core.suites.drive import ModelAsk, ModelSaid, drive, loop
+from playhead.core.suites.suite import Case, ToolSchema
 from playhead.core.values import Node, Session
 from playhead.importers import import_paths
 from playhead.store.memory import MemoryStore
@@ -100,7 +100,7 @@ class Asking:
         self.case, self.results = case, list[Any]()
 
     def __call__(self, ask: ModelAsk) -> ModelSaid:
-        from playhead.core.case_messages import round_messages
+        from playhead.core.suites.messages import round_messages
 
         if ask.step:
             self.results.append(ask.messages[-1]["parts"][0]["content"])

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from playhead.core.labels import CallLabel, check_label, options_of, recorded_label
-from playhead.core.matchers import first_variant
 from playhead.core.protocol import parts
-from playhead.core.scoring import Answer, Attempt, Emitted, Score, score
-from playhead.core.suite import Case, schemas
-from playhead.core.suite_contents import Contents, counted
-from playhead.core.tool_names import mapped, renamed
-from playhead.core.trial_drive import ModelAsk, answer_of
+from playhead.core.suites.contents import Contents, counted
+from playhead.core.suites.drive import ModelAsk, answer_of
+from playhead.core.suites.labels import CallLabel, check_label, options_of, recorded_label
+from playhead.core.suites.matchers import first_variant
+from playhead.core.suites.scoring import Answer, Attempt, Emitted, Score, score
+from playhead.core.suites.suite import Case, schemas
+from playhead.core.suites.tool_names import mapped, renamed
 from playhead.importers.bfcl import read
 
 CATEGORIES = ("simple_python", "multiple", "parallel", "irrelevance")

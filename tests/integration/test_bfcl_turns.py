@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from playhead.core.labels import AnyOfLabel, CallLabel
-from playhead.core.scoring import Answer, Attempt, Emitted, score
-from playhead.core.suite import Case, offered, schemas
-from playhead.core.suite_contents import Contents, counted
+from playhead.core.suites.contents import Contents, counted
+from playhead.core.suites.labels import AnyOfLabel, CallLabel
+from playhead.core.suites.scoring import Answer, Attempt, Emitted, score
+from playhead.core.suites.suite import Case, offered, schemas
 from playhead.importers.bfcl import read
 
 STATE = {"GorillaFileSystem": {"root": {}}}

@@ -11,7 +11,7 @@ import pytest
 from playhead.core.argument_schema import argument_errors
 from playhead.core.effects import Double, ToolEffect, doubles
 from playhead.core.evaluation import failed, final_text, texts, tool_calls
-from playhead.core.facts import Fact, find
+from playhead.core.facts.named import Fact, find
 from playhead.core.loops import longest_failing_run, loops, repeated_failures
 from playhead.core.values import Node, Session
 from playhead.importers import import_paths

@@ -14,10 +14,10 @@ import pytest
 from playhead.core.evaluation import EvaluationContext
 from playhead.core.requests import EvaluatorConfig
 from playhead.core.values import LedgerRow, Verdict
-from playhead.engine import isolation
 from playhead.engine.evaluate import Evaluation, evaluate_session
 from playhead.engine.evaluator_process import order, passed, run
 from playhead.engine.evaluators import choose, read
+from playhead.engine.isolation import guard as isolation
 from playhead.engine.project import Project
 from playhead.engine.settings import Settings
 from playhead.store.memory import MemoryStore

@@ -9,11 +9,11 @@ import pytest
 
 import playhead
 from playhead.core.protocol import parts
-from playhead.core.trial_drive import ModelAsk
-from playhead.engine import fuzz_session
-from playhead.engine.fuzz import set_of
-from playhead.engine.suite_client import FunctionAccess, SuiteClient
-from playhead.engine.suite_run import Limits
+from playhead.core.suites.drive import ModelAsk
+from playhead.engine.fuzz import session as fuzz_session
+from playhead.engine.fuzz.runs import set_of
+from playhead.engine.suites.client import FunctionAccess, SuiteClient
+from playhead.engine.suites.run import Limits
 from playhead.errors import UsageError
 
 SCHEMA = {

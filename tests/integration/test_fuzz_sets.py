@@ -9,9 +9,9 @@ import pytest
 from playhead.core.codec import encode
 from playhead.core.fuzz.cases import FuzzSet, read_set
 from playhead.core.fuzz.sets import make_set
-from playhead.core.suite import ToolSchema
+from playhead.core.suites.suite import ToolSchema
 from playhead.core.values import JSON
-from playhead.engine.tool_sets import read_tools
+from playhead.engine.suites.tool_sets import read_tools
 
 SUITES = ("slack", "banking", "travel", "workspace")
 SETS = {

@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
-from playhead.engine import isolation
+from playhead.engine.isolation import guard as isolation
 
 SOURCE = str(Path(isolation.__file__).parents[2])
 PRELUDE = """
 import ctypes, json, os, socket, sys, threading
 from pathlib import Path
-from playhead.engine import isolation, isolation_kernel
-from playhead.engine.isolation import Isolation, enter
+from playhead.engine.isolation import guard as isolation
+from playhead.engine.isolation import kernel as isolation_kernel
+from playhead.engine.isolation.guard import Isolation, enter
 said = {}
 def become_nobody():
     os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
@@ -173,7 +174,7 @@ def test_where_nothing_can_be_had_best_says_why_and_require_refuses() -> None:
 @pytest.mark.usefixtures("namespaces")
 def test_sockets_of_this_machines_services_are_out_of_reach(tmp_path: Path) -> None:
     said = child(f"""
-    from playhead.engine import isolation_inside
+    from playhead.engine.isolation import inside as isolation_inside
     path = {str(tmp_path / "db")!r}
     server = socket.socket(socket.AF_UNIX)
     server.bind(path)

@@ -11,8 +11,8 @@ import pytest
 import playhead
 from playhead.core.policy import HistoryModel, LiveModel, PassthroughConfig, ToolPolicy
 from playhead.core.values import FidelityKind, Replay, ReplayStatus
-from playhead.engine import isolation
 from playhead.engine.entry import load
+from playhead.engine.isolation import guard as isolation
 
 
 @pytest.fixture(autouse=True)

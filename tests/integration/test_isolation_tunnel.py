@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 import playhead
-from playhead.engine import isolation, isolation_tunnel
 from playhead.engine.entry import load
-from playhead.engine.isolation import Isolation, tunnelled
-from playhead.engine.isolation_tunnel import Tunnel
+from playhead.engine.isolation import guard as isolation
+from playhead.engine.isolation import tunnel as isolation_tunnel
+from playhead.engine.isolation.guard import Isolation, tunnelled
+from playhead.engine.isolation.tunnel import Tunnel
 
 SOURCE = str(Path(isolation.__file__).parents[2])
 CHAT = {
@@ -177,7 +178,7 @@ def test_a_program_that_uses_proxies_reaches_an_allowed_host_through_them(
 def test_refused_hosts_are_named_to_the_parent_and_to_the_child(models_by_name: Isolation) -> None:
     program = """
     import os, socket, subprocess
-    from playhead.engine import isolation
+    from playhead.engine.isolation import guard as isolation
     level = isolation.enter(isolation.Isolation.from_json(json.loads(os.environ["POLICY"])))
     import httpx
     for url in ("https://orders.example/", "http://shop.example:8080/"):

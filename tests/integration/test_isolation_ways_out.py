@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from playhead.engine import isolation
-from playhead.engine.isolation import Isolation
+from playhead.engine.isolation import guard as isolation
+from playhead.engine.isolation.guard import Isolation
 
 NATIVE = Path(__file__).parent / "native"
 WAYS = (
@@ -27,7 +27,7 @@ BY_DATAGRAM = ("dns", "udp")
 LEVELS = ("namespace", "bwrap", "landlock")
 ENTER = """
 import os, runpy, sys
-from playhead.engine import isolation
+from playhead.engine.isolation import guard as isolation
 isolation._IN_PLACE = (os.environ["LEVEL"],)
 level = isolation.enter(isolation.Isolation(mode="require"))
 assert level.name == os.environ["LEVEL"], level

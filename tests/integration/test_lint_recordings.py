@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from playhead.cli.run import run
-from playhead.core.error_lint import judge_all
-from playhead.core.interface_lint import Finding, alike, lint
-from playhead.engine.tool_sets import failures, read_tools
+from playhead.core.lint.errors import judge_all
+from playhead.core.lint.interface import Finding, alike, lint
+from playhead.engine.suites.tool_sets import failures, read_tools
 from playhead.importers import import_paths
 from playhead.store.memory import MemoryStore
 from playhead.store.ports import SessionQuery

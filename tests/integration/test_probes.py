@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from playhead.core.probes import EXTENDED, RUNS, Probe, ToolPair, written_probe
-from playhead.core.suite import Case, Suite, ToolSchema
-from playhead.core.suite_contents import Contents
-from playhead.core.trial_drive import ModelAsk, ModelSaid
+from playhead.core.suites.contents import Contents
+from playhead.core.suites.drive import ModelAsk, ModelSaid
+from playhead.core.suites.suite import Case, Suite, ToolSchema
+from playhead.engine.fuzz.probes import probe, probe_results, probe_run, read_queries, write_queries
 from playhead.engine.model_access import Place, StrictUse, TryAgainError
-from playhead.engine.probes import probe, probe_results, probe_run, read_queries, write_queries
-from playhead.engine.suite_run import Limits
-from playhead.engine.suite_summary import run_summary
+from playhead.engine.suites.run import Limits
+from playhead.engine.suites.summary import run_summary
 from playhead.store.memory import MemoryStore
 from playhead.testing.scripted_models import CoinAccess
 

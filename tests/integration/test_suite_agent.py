@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from playhead.core.suite import Case
+from playhead.core.suites.suite import Case
 from playhead.core.values import Origin, RunSpec
 from playhead.engine.exports import find_ids
 from playhead.engine.project import find_project
-from playhead.engine.suite_agent import execute_agent
-from playhead.engine.suite_build import build
-from playhead.engine.suite_run import Selection, chosen, new_run, todo
-from playhead.engine.suite_summary import run_summary
+from playhead.engine.suites.agent import execute_agent
+from playhead.engine.suites.build import build
+from playhead.engine.suites.run import Selection, chosen, new_run, todo
+from playhead.engine.suites.summary import run_summary
 from playhead.errors import UsageError
 from playhead.store.ports import SessionQuery
 from playhead.testing.conformance.suites import a_suite

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from playhead.core.label_log import LabelEntry
-from playhead.core.labels import label_json
-from playhead.core.suite import Case, Suite, ToolSchema
-from playhead.core.suite_contents import Contents
+from playhead.core.suites.contents import Contents
+from playhead.core.suites.label_log import LabelEntry
+from playhead.core.suites.labels import label_json
+from playhead.core.suites.suite import Case, Suite, ToolSchema
 from playhead.core.values import Verdict
 from playhead.engine.model_access import LayerAccess
-from playhead.engine.suite_build import build
-from playhead.engine.suite_folder import read_folder, write_folder
-from playhead.engine.suite_labels import (
+from playhead.engine.suites.build import build
+from playhead.engine.suites.folder import read_folder, write_folder
+from playhead.engine.suites.labels import (
     add_entries,
     decision,
     fact_proposals,
@@ -28,7 +28,7 @@ from playhead.engine.suite_labels import (
     review_state,
     settle_all,
 )
-from playhead.engine.suites import FolderSuite, StoredSuite
+from playhead.engine.suites.location import FolderSuite, StoredSuite
 from playhead.errors import UsageError
 from playhead.importers import import_paths
 from playhead.store.memory import MemoryStore

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from pydantic_ai.exceptions import ModelHTTPError
 
-from playhead.core.label_log import LabelEntry
-from playhead.core.suite import Case, Suite, ToolSchema
-from playhead.core.suite_contents import Contents
-from playhead.core.trial_drive import ModelAsk, ModelSaid
-from playhead.core.trials import SuiteRun
+from playhead.core.suites.contents import Contents
+from playhead.core.suites.drive import ModelAsk, ModelSaid
+from playhead.core.suites.label_log import LabelEntry
+from playhead.core.suites.suite import Case, Suite, ToolSchema
+from playhead.core.suites.trials import SuiteRun
 from playhead.engine.model_access import LayerAccess, Place, RecordedAnswers, StrictUse, TryAgainError, translated
-from playhead.engine.suite_answers import earlier_answers
-from playhead.engine.suite_run import Limits, Selection, chosen, estimate, execute, new_run, todo
-from playhead.engine.suite_summary import run_summary, stored_scores
+from playhead.engine.suites.answers import earlier_answers
+from playhead.engine.suites.run import Limits, Selection, chosen, estimate, execute, new_run, todo
+from playhead.engine.suites.summary import run_summary, stored_scores
 from playhead.errors import ModelAccessError, UsageError
 from playhead.store.memory import MemoryStore
 from playhead.testing.servers import Call, ModelServer, Reply

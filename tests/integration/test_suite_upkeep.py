@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from playhead.core.suite import Suite
-from playhead.core.suite_contents import Contents
+from playhead.core.suites.contents import Contents
+from playhead.core.suites.suite import Suite
 from playhead.core.values import ModelCall, Node, NodeKind, Outcome, OutcomeKind, Session, SessionStatus
-from playhead.engine.suite_build import build
-from playhead.engine.suite_upkeep import (
+from playhead.engine.suites.build import build
+from playhead.engine.suites.location import StoredSuite
+from playhead.engine.suites.upkeep import (
     apply_refresh,
     apply_retirement,
     plan_refresh,
@@ -16,7 +17,6 @@ from playhead.engine.suite_upkeep import (
     propose_retirement,
     quotas,
 )
-from playhead.engine.suites import StoredSuite
 from playhead.errors import UsageError
 from playhead.store.memory import MemoryStore
 
@@ -116,7 +116,7 @@ def test_what_traffic_no_longer_has_is_proposed_for_retirement(store: MemoryStor
 
 
 def test_retired_cases_stay_with_their_reason_and_are_not_run(store: MemoryStore) -> None:
-    from playhead.engine.suite_run import Selection, chosen
+    from playhead.engine.suites.run import Selection, chosen
 
     contents = store.suites.get("desk")
     plan = plan_retirement(contents, ids=["s001:1"])

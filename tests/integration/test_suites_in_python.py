@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import playhead
-from playhead.core.gate_criteria import Criteria
+from playhead.core.gate.criteria import Criteria
 
 TOOLS = {
     "get_order": {

@@ -9,9 +9,9 @@ import pytest
 
 from playhead.core.capture import Captured, CaptureOptions, capture
 from playhead.core.effects import ToolEffect
-from playhead.core.labels import check_label, read_label
 from playhead.core.protocol.openai_chat import read_tool
-from playhead.core.suite import ToolSchema, schemas
+from playhead.core.suites.labels import check_label, read_label
+from playhead.core.suites.suite import ToolSchema, schemas
 from playhead.importers import import_paths
 from playhead.store.memory import MemoryStore
 from playhead.store.ports import SessionQuery

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.core.fixture_file import Fixture, dump, load
+from playhead.core.fixtures.file import Fixture, dump, load
 from playhead.core.keys import call_key
 from playhead.errors import FixtureFormatError
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from playhead.core.fuzz.generate import tool_cases
 from playhead.core.fuzz.places import made_arguments
 from playhead.core.match import equal
-from playhead.core.suite import ToolSchema
+from playhead.core.suites.suite import ToolSchema
 
 names = st.sampled_from(["order_id", "date", "city", "items", "count", "user"])
 leaves = st.one_of(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from playhead.core.canonical import canonical_stored, from_stored, parse_json, render, to_stored
 from playhead.core.keys import call_key
-from playhead.core.redact import Redactor, StreamRedactor
+from playhead.core.redaction.redact import Redactor, StreamRedactor
 
 # Beyond letters: everything that some encoding spells in another way.
 ALPHABET = "abcdXYZ0189+/=&%\\\"'<>;# \n\t-_.~éß漢😀"

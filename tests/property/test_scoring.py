@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playhead.core.labels import accepts, options_of, read_label
-from playhead.core.matchers import fits, mismatches, variants
-from playhead.core.scoring import Answer, Attempt, Emitted, score
-from playhead.core.suite import Case, slice_of, trial_seed
+from playhead.core.suites.labels import accepts, options_of, read_label
+from playhead.core.suites.matchers import fits, mismatches, variants
+from playhead.core.suites.scoring import Answer, Attempt, Emitted, score
+from playhead.core.suites.suite import Case, slice_of, trial_seed
 
 TOOLS = ["a", "b"]
 SCHEMAS = {tool: {"type": "object"} for tool in TOOLS}

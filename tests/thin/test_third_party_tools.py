@@ -16,7 +16,7 @@ if not (HAS_BFCL or HAS_AGENTDOJO):
 import third_party  # noqa: E402
 
 import playhead  # noqa: E402
-from playhead.engine.tool_sets import read_tools  # noqa: E402
+from playhead.engine.suites.tool_sets import read_tools  # noqa: E402
 
 FOLDER = Path(__file__).parent
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the packages' own

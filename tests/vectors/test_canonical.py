@@ -28,7 +28,7 @@ from playhead.core.canonical import (
     to_stored,
 )
 from playhead.core.keys import KEY_VERSION, bind, call_key, preimage
-from playhead.core.redact import Redactor
+from playhead.core.redaction.redact import Redactor
 
 VECTORS: dict[str, Any] = json.loads((Path(__file__).parents[2] / "spec/vectors/canonical.json").read_text())
 

@@ -7,12 +7,12 @@ from types import TracebackType
 from typing import Literal, cast
 
 from playhead.adapters.http import intercept_for_good, intercepting
-from playhead.core.fixture_modes import Mode, parse_effects
+from playhead.core.fixtures.modes import Mode, parse_effects
 from playhead.core.http.request import HttpRules
-from playhead.engine.fixture_calls import FixtureOptions, FixtureRow
-from playhead.engine.fixture_report import options_here
-from playhead.engine.fixture_run import FixtureRun
-from playhead.engine.fixture_scope import in_force, join, open_run
+from playhead.engine.fixtures.calls import FixtureOptions, FixtureRow
+from playhead.engine.fixtures.report import options_here
+from playhead.engine.fixtures.run import FixtureRun
+from playhead.engine.fixtures.scope import in_force, join, open_run
 from playhead.errors import UsageError
 
 

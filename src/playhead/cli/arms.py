@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from playhead.errors import UsageError
 
 if TYPE_CHECKING:
-    from playhead.core.run_summary import RecoveryResult, RunSummary
-    from playhead.core.suite import Case
-    from playhead.core.suite_contents import Contents
-    from playhead.core.trials import SuiteRun
+    from playhead.core.suites.contents import Contents
+    from playhead.core.suites.suite import Case
+    from playhead.core.suites.summary import RecoveryResult, RunSummary
+    from playhead.core.suites.trials import SuiteRun
 
 
 class Arm(NamedTuple):
@@ -70,7 +70,7 @@ def interface_runs(
 ) -> "list[SuiteRun]":
     """Each run, and again with the proposed tools of a file."""
     from playhead.engine.clock import SYSTEM_IDS
-    from playhead.engine.suite_run import identity
+    from playhead.engine.suites.run import identity
 
     if path is None:
         return list(runs)

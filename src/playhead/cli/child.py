@@ -18,7 +18,7 @@ from playhead.core.values import Replay, ReplayStatus
 from playhead.engine.attempt import Attempt, to_evaluate
 from playhead.engine.client import Client
 from playhead.engine.entry import load
-from playhead.engine.isolation import Isolation, enter
+from playhead.engine.isolation.guard import Isolation, enter
 from playhead.engine.process_tree import adopt_orphans
 from playhead.engine.project import Project, find_project, use_recorder
 from playhead.engine.recorder import Recorder

@@ -87,7 +87,7 @@ def _record(context: Context, url: str) -> list[str]:
     """Runs the agent on every request; gives the ids of the sessions, in order."""
     from playhead.adapters.installation import install
     from playhead.cli.demo_agent import REQUESTS, handle
-    from playhead.core.redact import Redactor
+    from playhead.core.redaction.redact import Redactor
     from playhead.core.values import Origin
     from playhead.engine.project import use_recorder
     from playhead.engine.recorder import Recorder

@@ -144,7 +144,7 @@ def _capabilities(context: Context) -> Iterator[Finding]:
 
 
 def _guard(_: Context) -> Iterator[Finding]:
-    from playhead.engine.isolation import available
+    from playhead.engine.isolation.guard import available
 
     levels = available()
     offered = {"namespace": levels.namespace, "bwrap": levels.bwrap, "landlock": levels.landlock}

@@ -55,7 +55,7 @@ def answer(order: dict[str, JSON]) -> dict[str, JSON]:
 
 def _guard_programs(hosts: Sequence[str]) -> None:
     """The guard around this process and what it starts, as far as this machine has one."""
-    from playhead.engine.isolation import Isolation, enter
+    from playhead.engine.isolation.guard import Isolation, enter
 
     if not hosts:
         enter(Isolation(mode="best"))

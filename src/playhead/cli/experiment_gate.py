@@ -9,8 +9,8 @@ from playhead.cli.experiment_text import markdown, tables
 from playhead.errors import UsageError
 
 if TYPE_CHECKING:
-    from playhead.core.experiment_runs import ExperimentRun
-    from playhead.core.gate_verdict import GateReport
+    from playhead.core.experiments.runs import ExperimentRun
+    from playhead.core.gate.verdict import GateReport
     from playhead.engine.experiments import ExperimentClient
 
 DEFAULTS = "default"
@@ -22,7 +22,7 @@ FORMS: Mapping[str, Form] = {".json": "json", ".md": "markdown", ".html": "html"
 
 def gated(client: "ExperimentClient", run: "ExperimentRun", context: Context, criteria: str) -> "GateReport":
     """The verdict on a run; written down, so that a later look at it knows of this one."""
-    from playhead.engine.releases import earlier_looks, note_look, read_criteria, seen_digest
+    from playhead.engine.suites.releases import earlier_looks, note_look, read_criteria, seen_digest
 
     wanted = read_criteria(None if criteria == DEFAULTS else criteria)
     folder = context.project.folder
@@ -39,7 +39,7 @@ def told(
     gate: "GateReport | None" = None, against: "ExperimentRun | None" = None,
 ) -> Any:  # fmt: skip
     """The report of a run with the gate's under ``gate``, secrets taken out."""
-    from playhead.core.gate_json import gate_json
+    from playhead.core.gate.report_json import gate_json
 
     found = {**client.report(run, against=against), "gate": None if gate is None else gate_json(gate)}
     return context.project.redactor().redact(found)[0]

@@ -15,9 +15,9 @@ from playhead.cli.output import Block, Fields, Result, Table
 from playhead.errors import UsageError
 
 if TYPE_CHECKING:
-    from playhead.core.experiment_runs import Experiment, ExperimentRun
-    from playhead.core.experiments import Arm
-    from playhead.core.gate_verdict import GateReport
+    from playhead.core.experiments.definition import Arm
+    from playhead.core.experiments.runs import Experiment, ExperimentRun
+    from playhead.core.gate.verdict import GateReport
     from playhead.engine.experiments import ExperimentClient, RunPlan
 
 _WORST_FIRST = (130, 3, 2, 1, 4, 0)
@@ -82,7 +82,7 @@ def create(
     """
     from pydantic import ValidationError
 
-    from playhead.core.experiments import UNCHANGED, Arm, ExperimentConfig
+    from playhead.core.experiments.definition import UNCHANGED, Arm, ExperimentConfig
 
     arms: list[Any] = [_json("--arm", text) for text in arm]
     if one != NO_ARM:
@@ -105,7 +105,7 @@ def _history(one: OneArm) -> dict[str, Any]:
 
 def _arm(one: OneArm, name: str) -> "Arm":
     from playhead.cli.creating import Change, Way, replay_request
-    from playhead.core.experiments import Arm
+    from playhead.core.experiments.definition import Arm
 
     given = {field: getattr(one, field) for field in OneArm.__dataclass_fields__}
     request = replay_request("", Change(**given), Way())
@@ -199,7 +199,7 @@ def run(
     from pydantic import ValidationError
 
     from playhead.cli.creating import allow_live_tools
-    from playhead.core.experiments import Budget, RunConfig
+    from playhead.core.experiments.definition import Budget, RunConfig
 
     client = _client(context)
     try:
@@ -235,7 +235,7 @@ def _check_criteria(gate: str | None) -> None:
     from playhead.cli.experiment_gate import DEFAULTS
 
     if gate not in (None, DEFAULTS):
-        from playhead.engine.releases import read_criteria
+        from playhead.engine.suites.releases import read_criteria
 
         read_criteria(gate)
 

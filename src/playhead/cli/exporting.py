@@ -93,7 +93,7 @@ def _redact(context: Context) -> "Redact":
     """The gate that recordings pass as well, with the secrets of this project and environment."""
     import os
 
-    from playhead.core.redact import Redactor
+    from playhead.core.redaction.redact import Redactor
     from playhead.engine.project import credentials
 
     redactor = Redactor(context.project.configured_secrets())

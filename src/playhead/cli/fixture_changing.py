@@ -13,9 +13,9 @@ from playhead.engine.clock import SYSTEM_CLOCK
 from playhead.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from playhead.core.fixture_file import Fixture
-    from playhead.engine.fixture_diff import Place
-    from playhead.engine.fixture_keys import Rekeyed
+    from playhead.core.fixtures.file import Fixture
+    from playhead.engine.fixtures.diff import Place
+    from playhead.engine.fixtures.rekey import Rekeyed
     from playhead.store.fixtures import FixtureFolder
 
 
@@ -33,7 +33,7 @@ def rekey(
         set: Only this set; an empty name is the shared set.
         yes: Write the files.
     """
-    from playhead.engine.fixture_keys import plan_rekey
+    from playhead.engine.fixtures.rekey import plan_rekey
 
     folder = existing_folder(context, dir)
     names = folder.sets() if set is None else [set]
@@ -92,9 +92,9 @@ def prune(*, context: Ctx, dir: str | None = None, no_import: bool = False, yes:
         no_import: Import no ops; then no file goes for its op.
         yes: Remove them.
     """
-    from playhead.engine.fixture_ops import load_ops, op_modules
-    from playhead.engine.fixture_prune import plan_prune
-    from playhead.engine.fixture_prune import prune as carry_out
+    from playhead.engine.fixtures.project_ops import load_ops, op_modules
+    from playhead.engine.fixtures.prune import plan_prune
+    from playhead.engine.fixtures.prune import prune as carry_out
 
     folder = existing_folder(context, dir)
     modules = () if no_import else op_modules(context.project)
@@ -127,8 +127,8 @@ def diff(
         git: The revision to compare with, when nothing else is named; HEAD when left out.
         all: Show what is the same too.
     """
-    from playhead.engine import fixture_diff
-    from playhead.engine.fixture_scope import folder_of
+    from playhead.engine.fixtures import diff as fixture_diff
+    from playhead.engine.fixtures.scope import folder_of
 
     folder = folder_of(context.project, dir)
     if git is not None and before is not None:
@@ -172,7 +172,7 @@ def _side(said: "str | os.PathLike[str]", folder: "FixtureFolder") -> "dict[Plac
     Raises:
         NotFoundError: it is none of these.
     """
-    from playhead.engine import fixture_diff
+    from playhead.engine.fixtures import diff as fixture_diff
     from playhead.store.fixtures import FixtureFolder
 
     path = Path(said)

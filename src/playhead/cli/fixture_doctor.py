@@ -25,10 +25,10 @@ def doctor(
         max_age: Warn about recordings that are older, such as 90d.
         no_import: Look at the files alone.
     """
-    from playhead.engine.fixture_doctor import examine
-    from playhead.engine.fixture_file_checks import Looking
-    from playhead.engine.fixture_ops import load_ops, op_modules
-    from playhead.engine.fixture_scope import folder_of
+    from playhead.engine.fixtures.doctor import examine
+    from playhead.engine.fixtures.file_checks import Looking
+    from playhead.engine.fixtures.project_ops import load_ops, op_modules
+    from playhead.engine.fixtures.scope import folder_of
 
     days = None if max_age is None else max_age.removesuffix("d")
     if days is not None and not days.isdigit():
@@ -55,9 +55,9 @@ def doctor(
 
 def summary(context: Context) -> tuple[int, int, int]:
     """Of the project's fixtures, without importing anything: files, failures, warnings."""
-    from playhead.engine.fixture_doctor import examine
-    from playhead.engine.fixture_file_checks import Looking
-    from playhead.engine.fixture_scope import folder_of
+    from playhead.engine.fixtures.doctor import examine
+    from playhead.engine.fixtures.file_checks import Looking
+    from playhead.engine.fixtures.scope import folder_of
 
     folder = folder_of(context.project)
     if not folder.root.exists():

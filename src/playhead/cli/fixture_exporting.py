@@ -22,9 +22,9 @@ def export(
         set: The set; left out, the shared set.
         yes: Write the fixtures.
     """
-    from playhead.engine.fixture_export import plan_export
-    from playhead.engine.fixture_ops import load_ops, op_modules
-    from playhead.engine.fixture_scope import folder_of
+    from playhead.engine.fixtures.export import plan_export
+    from playhead.engine.fixtures.project_ops import load_ops, op_modules
+    from playhead.engine.fixtures.scope import folder_of
 
     ops = load_ops(context.project, op_modules(context.project))
     store = context.store

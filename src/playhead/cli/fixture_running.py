@@ -15,8 +15,8 @@ from playhead.cli.run import INTERRUPTED
 from playhead.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:
-    from playhead.core.fixture_modes import Mode
-    from playhead.engine.fixture_command import Ended
+    from playhead.core.fixtures.modes import Mode
+    from playhead.engine.fixtures.command import Ended
 
 _START = Path(__file__).parent / "fixture_start"
 _SHOWN = ("refused", "not_recorded", "changed", "new", "gone")
@@ -65,7 +65,7 @@ def run(
         command: The command and its arguments, after --.
         mode: live, record, replay, auto or check; left out, PLAYHEAD_MODE, else the setting.
     """
-    from playhead.engine.fixture_scope import chosen_mode
+    from playhead.engine.fixtures.scope import chosen_mode
 
     return _run(command, context, chosen_mode(mode, context.project, os.environ), way)
 
@@ -83,9 +83,9 @@ def check(*command: str, context: Ctx, way: Annotated[Way, _Flat] = Way()) -> Re
 
 
 def _run(words: tuple[str, ...], context: Context, mode: "Mode", way: Way) -> Result:
-    from playhead.engine.fixture_command import Command, run_command
-    from playhead.engine.fixture_report import RunOptions
-    from playhead.engine.fixture_scope import folder_of
+    from playhead.engine.fixtures.command import Command, run_command
+    from playhead.engine.fixtures.report import RunOptions
+    from playhead.engine.fixtures.scope import folder_of
 
     if not words:
         raise UsageError("no command was given", hint="playhead fixtures run --mode record -- python app.py")
@@ -118,7 +118,7 @@ def _recording(words: tuple[str, ...], way: Way) -> str:
 
 def _allow_live(mode: "Mode", way: Way, context: Context) -> None:
     """Says what will run for real; asks a person, refuses where nobody can be asked."""
-    from playhead.core.fixture_modes import most_effect
+    from playhead.core.fixtures.modes import most_effect
 
     what = "everything" if mode == "live" else f"ops and requests that {most_effect(mode, way.effects)}"
     context.note(f"mode {mode} runs {what} for real")

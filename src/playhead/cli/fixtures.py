@@ -11,7 +11,7 @@ from playhead.engine.clock import SYSTEM_CLOCK, SYSTEM_IDS
 from playhead.errors import FixtureFormatError, NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from playhead.engine.fixture_import import ImportPlan
+    from playhead.engine.fixtures.imported import ImportPlan
     from playhead.store.fixtures import FixtureFolder
 
 _CASSETTES = (".yaml", ".yml", ".json")
@@ -48,8 +48,8 @@ def import_cassettes(
         yes: Write the fixtures.
     """
     from playhead.core.http.request import HttpRules
-    from playhead.engine.fixture_import import plan_import
-    from playhead.engine.fixture_scope import folder_of
+    from playhead.engine.fixtures.imported import plan_import
+    from playhead.engine.fixtures.scope import folder_of
     from playhead.importers.vcr import read_cassette
 
     rules = HttpRules(
@@ -205,7 +205,7 @@ def existing_folder(context: Context, directory: str | None) -> "FixtureFolder":
     Raises:
         NotFoundError: there is none.
     """
-    from playhead.engine.fixture_scope import folder_of
+    from playhead.engine.fixtures.scope import folder_of
 
     folder = folder_of(context.project, directory)
     if not folder.root.is_dir():

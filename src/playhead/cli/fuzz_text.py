@@ -10,7 +10,7 @@ from playhead.core.reporting.fuzz_pages import finding_row, group_row, interface
 
 if TYPE_CHECKING:
     from playhead.core.fuzz.cases import FuzzSet
-    from playhead.engine.fuzz_session import Replayed
+    from playhead.engine.fuzz.session import Replayed
 
 
 def plan_text(made: "FuzzSet") -> Result:

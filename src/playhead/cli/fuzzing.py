@@ -16,13 +16,13 @@ from playhead.errors import UsageError
 
 if TYPE_CHECKING:
     from playhead.core.fuzz.cases import FuzzSet
-    from playhead.core.suite import Case
-    from playhead.core.suite_contents import Contents
-    from playhead.core.trials import SuiteRun
-    from playhead.engine.fuzz import Stage
-    from playhead.engine.fuzz_session import DirectOrder
+    from playhead.core.suites.contents import Contents
+    from playhead.core.suites.suite import Case
+    from playhead.core.suites.trials import SuiteRun
+    from playhead.engine.fuzz.runs import Stage
+    from playhead.engine.fuzz.session import DirectOrder
     from playhead.engine.model_access import Access
-    from playhead.engine.suite_run import Limits
+    from playhead.engine.suites.run import Limits
 
 FamilyName = Literal["type_confusion", "constraint", "oversized", "ambiguity", "interface"]
 _FORMS = (".html", ".md", ".json")
@@ -104,7 +104,7 @@ def fuzz(
         replay: Play this finding again.
         to: Also write the report to this file (.html, .md or .json); may be given several times.
     """
-    from playhead.engine.suite_run import Limits
+    from playhead.engine.suites.run import Limits
 
     _check(per_tool, runs, to, model, alone="ambiguity" in families and bool(to or direct or again))
     limits = Limits(concurrency=max(1, concurrency), per_minute=per_minute, max_cost=max_cost, max_minutes=max_minutes)
@@ -153,8 +153,8 @@ def _check_budget(model: Sequence[str], limits: "Limits", *, plan: bool) -> None
 def _order(direct: str | None, seconds: float, memory: int) -> "DirectOrder | None":
     if direct is None:
         return None
-    from playhead.engine.fuzz_direct import check_seconds
-    from playhead.engine.fuzz_session import DirectOrder
+    from playhead.engine.fuzz.direct import check_seconds
+    from playhead.engine.fuzz.session import DirectOrder
 
     if memory < 16:
         raise UsageError(f"a call cannot do with {memory} megabytes", hint="--memory is at least 16")
@@ -196,7 +196,7 @@ def _with_queries(
     context: Context, contents: "Contents", made: "FuzzSet", queries: str | None, config: Mapping[str, Any], *,
     random: bool,
 ) -> "FuzzSet":  # fmt: skip
-    from playhead.engine.fuzz import written
+    from playhead.engine.fuzz.runs import written
     from playhead.engine.model_access import LayerAccess
 
     if queries is None and not random:
@@ -211,8 +211,8 @@ def _with_queries(
 
 def _stored_set(context: Context, text: str, where: dict[str, Any]) -> "tuple[FuzzSet, dict[str, Any]]":
     """The set of a run, with where its cases are unless something else is named."""
-    from playhead.engine.fuzz import set_of
-    from playhead.engine.fuzz_session import going_on
+    from playhead.engine.fuzz.runs import set_of
+    from playhead.engine.fuzz.session import going_on
 
     run = going_on(context.store, text)
     settings = cast("dict[str, Any]", run.config["fuzz"])
@@ -225,7 +225,7 @@ def _run(
     model: Sequence[str], order: "DirectOrder | None", runs: int, limits: "Limits", config: Mapping[str, Any],
     to: Sequence[Path],
 ) -> Result:  # fmt: skip
-    from playhead.engine.fuzz_session import fuzz_directly, model_run
+    from playhead.engine.fuzz.session import fuzz_directly, model_run
 
     if not model and order is None:
         raise UsageError(
@@ -254,8 +254,8 @@ def _planned(
     context: Context, contents: "Contents", cases: "Sequence[Case]", made: "FuzzSet", model: Sequence[str], runs: int
 ) -> Result:
     """The cases, and what the model that was named would be asked for."""
-    from playhead.engine.fuzz import stage
-    from playhead.engine.suite_run import new_run
+    from playhead.engine.fuzz.runs import stage
+    from playhead.engine.suites.run import new_run
 
     for name in model:
         staged = stage(contents, cases, made)
@@ -266,7 +266,7 @@ def _planned(
 
 def _tell_estimate(context: Context, run: "SuiteRun", staged: "Stage", left: int) -> None:
     from playhead.core.fuzz.findings import MODEL_RUNS
-    from playhead.engine.suite_run import estimate
+    from playhead.engine.suites.run import estimate
 
     tried = list(staged.cases.values())
     told = estimate(run, staged.contents, tried, left, price_of(run.model), chained=staged.chained, lead=staged.lead)
@@ -276,8 +276,8 @@ def _tell_estimate(context: Context, run: "SuiteRun", staged: "Stage", left: int
 def _fed(
     context: Context, contents: "Contents", cases: "Sequence[Case]", run: "SuiteRun", limits: "Limits"
 ) -> "SuiteRun":
-    from playhead.engine.fuzz_session import fuzz_with_model
-    from playhead.engine.suite_run import todo
+    from playhead.engine.fuzz.session import fuzz_with_model
+    from playhead.engine.suites.run import todo
 
     store = context.make_store()
     left = len(todo(store, run))
@@ -300,7 +300,7 @@ def _result(
     direct: "SuiteRun | None", to: Sequence[Path],
 ) -> Result:  # fmt: skip
     from playhead.core.reporting.fuzz_pages import rendered
-    from playhead.engine.fuzz_session import report
+    from playhead.engine.fuzz.session import report
     from playhead.engine.report_files import write_text
 
     redactor = context.project.redactor()
@@ -311,8 +311,8 @@ def _result(
 
 
 def _resumed(context: Context, suite: str | None, resume: str, limits: "Limits", to: Sequence[Path]) -> Result:
-    from playhead.engine.fuzz import set_of
-    from playhead.engine.fuzz_session import DIRECT_MODEL, fuzz_directly, going_on, read_order
+    from playhead.engine.fuzz.runs import set_of
+    from playhead.engine.fuzz.session import DIRECT_MODEL, fuzz_directly, going_on, read_order
 
     run = going_on(context.store, resume)
     if "probes" in run.config:
@@ -341,7 +341,7 @@ def _replayed(
     limits: "Limits",
 ) -> Result:  # fmt: skip
     from playhead.core.fuzz.findings import MODEL_RUNS
-    from playhead.engine import fuzz_session as session
+    from playhead.engine.fuzz import session
 
     finding, run = session.find_finding(context.store, text)
     settings = cast("dict[str, Any]", run.config["fuzz"])
@@ -370,7 +370,7 @@ def _ambiguity(
 ) -> Result:  # fmt: skip
     """Asks a model to choose between tools that read alike."""
     from playhead.cli.probing import planned, probed, probes_for
-    from playhead.engine.probes import probe_run
+    from playhead.engine.fuzz.probes import probe_run
 
     probes = probes_for(
         contents, cases, base_url=config["base_url"], key_env=config["key_env"], note=context.note, **asked

@@ -22,12 +22,12 @@ from playhead.cli.suites import home_of
 from playhead.errors import UsageError
 
 if TYPE_CHECKING:
-    from playhead.core.inject_plan import Variant
-    from playhead.core.run_summary import RunSummary
-    from playhead.core.suite import Case
-    from playhead.core.suite_contents import Contents
-    from playhead.core.trials import SuiteRun
-    from playhead.engine.suite_run import Limits
+    from playhead.core.recovery.plan import Variant
+    from playhead.core.suites.contents import Contents
+    from playhead.core.suites.suite import Case
+    from playhead.core.suites.summary import RunSummary
+    from playhead.core.suites.trials import SuiteRun
+    from playhead.engine.suites.run import Limits
 
 Kind = Literal["validation_error", "not_found", "rate_limit", "timeout", "partial", "empty", "malformed"]
 _COLUMNS = ("kind", "tool", "recovered", "rate", "interval", "classes", "doubles")
@@ -90,8 +90,8 @@ def inject(
         resume: Go on with this run (id, or last) and the runs beside it; its own settings hold.
         export: Write the run summary to this file, for playhead gate --recovery.
     """
-    from playhead.core.inject_plan import KINDS
-    from playhead.engine.suite_run import Limits
+    from playhead.core.recovery.plan import KINDS
+    from playhead.engine.suites.run import Limits
 
     limits = Limits(concurrency=max(1, concurrency), per_minute=per_minute, max_cost=max_cost, max_minutes=max_minutes)
     if resume is not None:
@@ -111,7 +111,7 @@ def inject(
     if len(names) > 1:
         raise UsageError("one model at a time", hint="playhead inject once for each")
     config = {"suite": suite, "base_url": base_url, "key_env": key_env, "cases": [one.id for one in cases]}
-    from playhead.engine.suite_inject import variant_cases
+    from playhead.engine.suites.inject import variant_cases
 
     made = [
         new_run_of(
@@ -190,7 +190,7 @@ def _resumed(context: Context, suite: str | None, resume: str, limits: "Limits",
 
 
 def _variants(cases: "Sequence[Case]", contents: "Contents", settings: Mapping[str, Any]) -> "list[Variant]":
-    from playhead.core.inject_plan import variants
+    from playhead.core.recovery.plan import variants
 
     found = variants(
         cases, contents.tools, kinds=settings["kinds"], per_tool=settings["per_tool"], seed=settings["seed"],
@@ -216,10 +216,10 @@ def _run(
 ) -> "tuple[dict[str, Any], RunSummary]":
     """Makes the trials of a run; what it found, as JSON and as a summary."""
     from playhead.core.protocol.shape import obj
-    from playhead.core.recovery_report import checklist, report
-    from playhead.engine.suite_inject import inject, variant_cases
-    from playhead.engine.suite_run import estimate, todo
-    from playhead.engine.suite_summary import run_summary
+    from playhead.core.recovery.report import checklist, report
+    from playhead.engine.suites.inject import inject, variant_cases
+    from playhead.engine.suites.run import estimate, todo
+    from playhead.engine.suites.summary import run_summary
 
     settings: Any = run.config["inject"]
     found = _variants(cases, contents, settings)
@@ -264,7 +264,7 @@ def _result(context: Context, done: "tuple[dict[str, Any], RunSummary]", export:
 
 
 def _code(told: Mapping[str, Any]) -> int:
-    from playhead.core.trials import ERROR_LIMIT
+    from playhead.core.suites.trials import ERROR_LIMIT
 
     return 3 if told["trials"] and told["errors"] / told["trials"] > ERROR_LIMIT else 0
 

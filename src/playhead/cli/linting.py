@@ -10,9 +10,9 @@ from playhead.cli.output import Block, Result, Table
 from playhead.errors import UsageError
 
 if TYPE_CHECKING:
-    from playhead.core.error_lint import ErrorText
-    from playhead.core.interface_lint import Change, Finding
-    from playhead.core.suite import ToolSchema
+    from playhead.core.lint.errors import ErrorText
+    from playhead.core.lint.interface import Change, Finding
+    from playhead.core.suites.suite import ToolSchema
 
 _FINDINGS = ("tool", "parameter", "rule", "message", "fix")
 _TEXTS = ("tool", "level", "count", "text", "missing", "better")
@@ -43,10 +43,10 @@ def lint(
         limit: Read at most so many sessions.
         strict: Exit code 1 for any finding or error text that is not prescriptive.
     """
-    from playhead.core.error_lint import judge_all
-    from playhead.core.interface_lint import changes
-    from playhead.core.interface_lint import lint as linted
-    from playhead.engine.tool_sets import failures, offered_tools, read_tools
+    from playhead.core.lint.errors import judge_all
+    from playhead.core.lint.interface import changes
+    from playhead.core.lint.interface import lint as linted
+    from playhead.engine.suites.tool_sets import failures, offered_tools, read_tools
 
     ids = _sessions(context, session, chosen, limit) if session or chosen.is_given or tools is None else []
     held = read_tools(tools) if tools is not None else offered_tools(context.store, ids)

@@ -90,8 +90,8 @@ def _levels(context: Ctx, given: str, before: str | None, again: str | None) -> 
         return (level,), False
     if before is None or again is None:
         return _TABLE, False
-    from playhead.core.case_runs import counted, tally
     from playhead.core.stats import paired_rates
+    from playhead.core.suites.case_runs import counted, tally
 
     first, second = ({c.id: c for c in counted(run.cases)} for run in (_run(context, before), _run(context, again)))
     shared = [name for name in first if name in second]
@@ -102,7 +102,7 @@ def _levels(context: Ctx, given: str, before: str | None, again: str | None) -> 
 
 
 def _run(context: Ctx, name: str) -> Any:
-    from playhead.engine.releases import read_run
+    from playhead.engine.suites.releases import read_run
 
     return read_run(name, lambda: context.store, releases=context.project.folder / "releases")
 
@@ -111,8 +111,8 @@ def _intents(context: Ctx, name: str, margin: float) -> list[dict[str, Any]]:
     """Cases of each intent, and whether they can ever be enough for the margin."""
     from collections import Counter
 
-    from playhead.core.case_runs import counted
     from playhead.core.stats import zero_event_n
+    from playhead.core.suites.case_runs import counted
 
     least = zero_event_n(margin)
     sizes = Counter(case.intent for case in counted(_run(context, name).cases))

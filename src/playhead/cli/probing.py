@@ -12,11 +12,11 @@ from playhead.errors import UsageError
 
 if TYPE_CHECKING:
     from playhead.core.probes import PairResult, Probe, ToolPair
-    from playhead.core.suite import Case
-    from playhead.core.suite_contents import Contents
-    from playhead.core.trials import SuiteRun
+    from playhead.core.suites.contents import Contents
+    from playhead.core.suites.suite import Case
+    from playhead.core.suites.trials import SuiteRun
     from playhead.engine.model_access import Access
-    from playhead.engine.suite_run import Limits
+    from playhead.engine.suites.run import Limits
 
 _COLUMNS = ("tools", "similarity", "verdict", "chosen", "others", "minority", "interval", "runs", "query")
 
@@ -124,8 +124,8 @@ def _written(
     key_env: str | None, note: Any,
 ) -> "list[Probe]":  # fmt: skip
     from playhead.core.probes import written_probe
+    from playhead.engine.fuzz.probes import write_queries
     from playhead.engine.model_access import LayerAccess
-    from playhead.engine.probes import write_queries
 
     access = LayerAccess(name=model, base_url=base_url, key_env=key_env)
     access.check()
@@ -155,8 +155,8 @@ def planned(probes: "Sequence[Probe]") -> Result:
 
 def probed(context: Context, contents: "Contents", run: "SuiteRun", limits: "Limits") -> Result:
     """Asks the probes of a run, new or stopped, and says what came of it."""
-    from playhead.core.trials import ERROR_LIMIT
-    from playhead.engine.probes import probe, probes_of_run
+    from playhead.core.suites.trials import ERROR_LIMIT
+    from playhead.engine.fuzz.probes import probe, probes_of_run
 
     store = context.make_store()
     probes = probes_of_run(run)
@@ -186,7 +186,7 @@ def report(context: Context, contents: "Contents", run: "SuiteRun") -> dict[str,
     """What the stored answers of a run say, as JSON."""
     from playhead.cli.shown import members
     from playhead.core.probes import by_pair, findings
-    from playhead.engine.probes import probe_results
+    from playhead.engine.fuzz.probes import probe_results
 
     store = context.store
     results = probe_results(store, run, contents.suite.effects)

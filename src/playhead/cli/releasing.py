@@ -6,8 +6,9 @@ from pathlib import Path
 
 from playhead.cli.context import Context, Ctx
 from playhead.cli.output import Block, Fields, Result, Table
-from playhead.core.gate import GateReport, Part
-from playhead.core.gate_parts import percent, points
+from playhead.core.gate.criteria import Criteria
+from playhead.core.gate.judge import GateReport, Part
+from playhead.core.gate.parts import percent, points
 from playhead.core.values import JSON
 from playhead.errors import UsageError
 
@@ -47,16 +48,19 @@ def gate(
         accept: Keep the run as last-release when it passes.
         report: Write a report to this file (.html, .md, .xml or .json); may be given several times.
     """
-    from playhead.core.gate import judge
-    from playhead.core.gate_json import gate_json
-    from playhead.engine.releases import accept as keep
-    from playhead.engine.releases import earlier_looks, history_of, look_digest, note_look, read_criteria, read_run
+    from playhead.core.gate.judge import judge
+    from playhead.core.gate.report_json import gate_json
+    from playhead.engine.suites.releases import accept as keep
+    from playhead.engine.suites.releases import (
+        earlier_looks,
+        history_of,
+        look_digest,
+        note_look,
+        read_run,
+    )
 
     _check_reports(report)
-    wanted = read_criteria(criteria)
-    if literal and sequential:
-        raise UsageError("--literal and --sequential exclude each other")
-    wanted = wanted.all_in("literal") if literal else wanted.all_in("sequential") if sequential else wanted
+    wanted = _criteria(criteria, literal=literal, sequential=sequential)
     folder = context.project.folder
     releases, log = folder / "releases", folder / "gates.jsonl"
     candidate = read_run(run, lambda: context.store, releases=releases)
@@ -77,8 +81,8 @@ def gate(
     elif accept:
         text.append("not kept as last-release: only a run that passes is")
     if report:
-        from playhead.engine.releases import contents_of
         from playhead.engine.report_files import write_reports
+        from playhead.engine.suites.releases import contents_of
 
         paths = [Path(path) for path in report]
         write_reports(
@@ -98,7 +102,7 @@ def _note_access(context: Context, suite: str, reason: str | None, run: str) -> 
     if not (reason or "").strip():
         raise UsageError("reading the held-back slice needs a reason", hint="--reason TEXT; it goes to the access log")
     from playhead.cli.suites import home_of, whoever
-    from playhead.engine.suites import note_access
+    from playhead.engine.suites.location import note_access
     from playhead.errors import NotFoundError
 
     try:
@@ -107,6 +111,17 @@ def _note_access(context: Context, suite: str, reason: str | None, run: str) -> 
         context.note(f"the access log of {suite} is not here: {error.message}")
         return
     note_access(home, home.contents(), who=whoever(), command="gate --release", reason=reason or "", run=run)
+
+
+def _criteria(file: str | None, *, literal: bool, sequential: bool) -> Criteria:
+    from playhead.engine.suites.releases import read_criteria
+
+    if literal and sequential:
+        raise UsageError("--literal and --sequential exclude each other")
+    wanted = read_criteria(file)
+    if literal or sequential:
+        return wanted.all_in("literal" if literal else "sequential")
+    return wanted
 
 
 def gate_text(report: GateReport) -> list[Block]:

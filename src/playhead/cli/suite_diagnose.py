@@ -11,7 +11,7 @@ from playhead.errors import UsageError
 
 if TYPE_CHECKING:
     from playhead.core.proposals import Proposal
-    from playhead.core.suite_contents import Contents
+    from playhead.core.suites.contents import Contents
 
 
 def diagnose(
@@ -42,10 +42,10 @@ def diagnose(
     import json
 
     from playhead.core.proposals import interface_json
-    from playhead.engine.diagnose import diagnose as ask
     from playhead.engine.exports import written_whole
     from playhead.engine.model_access import LayerAccess
-    from playhead.engine.releases import read_run
+    from playhead.engine.suites.diagnose import diagnose as ask
+    from playhead.engine.suites.releases import read_run
 
     contents = home_of(context, suite).contents()
     summary = None

@@ -17,11 +17,11 @@ from playhead.cli.suites import home_of, whoever
 from playhead.errors import UsageError
 
 if TYPE_CHECKING:
-    from playhead.core.label_log import LabelEntry, Queued
-    from playhead.core.suite import Case
-    from playhead.core.suite_contents import Contents
-    from playhead.engine.suite_labels import ReviewState
-    from playhead.engine.suites import SuiteHome
+    from playhead.core.suites.contents import Contents
+    from playhead.core.suites.label_log import LabelEntry, Queued
+    from playhead.core.suites.suite import Case
+    from playhead.engine.suites.labels import ReviewState
+    from playhead.engine.suites.location import SuiteHome
 
 
 def label(
@@ -69,14 +69,14 @@ def label(
         entries, failed = _proposals(context, contents, names, case, limit, concurrency, base_url, key_env)
         report: dict[str, Any] = {"without_label": failed}
     else:
-        from playhead.engine.suite_labels import from_recordings
+        from playhead.engine.suites.labels import from_recordings
 
         state = "weak" if how == "weak" else "mined"
         found = from_recordings(context.store, contents, state, confirming=frozenset(confirm) or None)
         entries = [entry for entry in found.entries if not case or entry.case in case]
         report = {"missing_sessions": found.missing}
     if entries and not dry_run:
-        from playhead.engine.suite_labels import add_entries
+        from playhead.engine.suites.labels import add_entries
 
         contents = add_entries(home, contents, entries)
     return _labelled(contents, entries, report, dry_run=dry_run)
@@ -85,7 +85,7 @@ def label(
 def _labelled(
     contents: "Contents", entries: "Sequence[LabelEntry]", report: dict[str, Any], *, dry_run: bool
 ) -> Result:
-    from playhead.engine.suite_labels import review_state
+    from playhead.engine.suites.labels import review_state
 
     state = review_state(contents)
     data: dict[str, Any] = {"labels": len(entries), "dry_run": dry_run, **report, **state.data()}
@@ -101,7 +101,7 @@ def _proposals(
     concurrency: int, base_url: str | None, key_env: str | None,
 ) -> "tuple[list[LabelEntry], dict[str, str]]":  # fmt: skip
     from playhead.engine.model_access import LayerAccess
-    from playhead.engine.suite_labels import new_only, propose, settle_all
+    from playhead.engine.suites.labels import new_only, propose, settle_all
 
     settled = settle_all(contents)
     cases = [
@@ -122,8 +122,8 @@ def _proposals(
 
 
 def _facts(home: "SuiteHome", contents: "Contents", ids: Sequence[str], *, dry_run: bool) -> Result:
-    from playhead.core.suite import to_json as as_json
-    from playhead.engine.suite_labels import fact_proposals
+    from playhead.core.suites.suite import to_json as as_json
+    from playhead.engine.suites.labels import fact_proposals
 
     found = {id: facts for id, facts in fact_proposals(contents).items() if not ids or id in ids}
     if not dry_run:
@@ -190,8 +190,8 @@ def review(
         reason: Why what is held back is read; it goes to the access log.
         who: Name of the reviewer; the user when left out.
     """
-    from playhead.engine.suite_labels import review_state
-    from playhead.engine.suites import note_access
+    from playhead.engine.suites.labels import review_state
+    from playhead.engine.suites.location import note_access
 
     home = home_of(context, suite)
     contents = home.contents()
@@ -215,7 +215,7 @@ def _queue_row(one: "Queued", state: "ReviewState") -> dict[str, Any]:
 
 
 def _decided(home: "SuiteHome", contents: "Contents", path: str, who: str) -> "Contents":
-    from playhead.engine.suite_labels import add_entries, decision
+    from playhead.engine.suites.labels import add_entries, decision
 
     cases = {case.id: case for case in contents.cases}
     entries: list[LabelEntry] = []
@@ -242,7 +242,7 @@ class _Terminal:
         self.home, self.contents, self.who, self.blind, self.slice = home, contents, who, blind, slice
 
     def work(self) -> "Contents":
-        from playhead.engine.suite_labels import review_state
+        from playhead.engine.suites.labels import review_state
 
         queue = review_state(self.contents, slice=self.slice).queue
         for place, one in enumerate(queue, 1):
@@ -254,7 +254,7 @@ class _Terminal:
 
     def _one(self, case: "Case") -> bool:
         """Shows a case until something is decided; False ends the review."""
-        from playhead.engine.suite_labels import add_entries, decision, settle_all
+        from playhead.engine.suites.labels import add_entries, decision, settle_all
 
         sources = _shuffled(case.id, dict(settle_all(self.contents)[case.id].sources))
         _show(self.contents, case, sources, blind=self.blind)
@@ -281,7 +281,7 @@ class _Terminal:
 
     def _chosen(self, key: str, sources: Sequence[tuple[str, Any]]) -> Any:
         """The label that a key means; None rejects, ``?`` is no key."""
-        from playhead.core.labels import label_json
+        from playhead.core.suites.labels import label_json
 
         if key == "r":
             return None
@@ -299,10 +299,10 @@ def _shuffled(case: str, sources: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _show(contents: "Contents", case: "Case", sources: Sequence[tuple[str, Any]], *, blind: bool) -> None:
-    from playhead.core.case_messages import history, outcome_of, shown_outcome
-    from playhead.core.labels import check_label, label_json
-    from playhead.core.suite import schemas
-    from playhead.engine.suite_labels import told
+    from playhead.core.suites.labels import check_label, label_json
+    from playhead.core.suites.messages import history, outcome_of, shown_outcome
+    from playhead.core.suites.suite import schemas
+    from playhead.engine.suites.labels import told
 
     lines = [line for message in history(case) for line in told(message)]
     for line in lines[-12:]:

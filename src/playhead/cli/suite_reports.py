@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from playhead.cli.context import Context, Ctx
 from playhead.cli.output import Block, Fields, Result, Table
-from playhead.core.gate_parts import percent, points
+from playhead.core.gate.parts import percent, points
 from playhead.errors import UsageError
 
 _SHOWN = 20
@@ -26,8 +26,8 @@ def report(
         to: Also write the report to this file (.html, .md, .xml or .json); may be given several times.
     """
     from playhead.core.reporting.data import report_json
-    from playhead.engine.releases import contents_of, history_of
     from playhead.engine.report_files import FORMS, write_reports
+    from playhead.engine.suites.releases import contents_of, history_of
 
     for path in to:
         if Path(path).suffix not in FORMS:
@@ -50,7 +50,7 @@ def report(
 
 
 def _read(context: Context, name: str, suite: str | None = None) -> Any:
-    from playhead.engine.releases import read_run
+    from playhead.engine.suites.releases import read_run
 
     return read_run(name, lambda: context.store, releases=context.project.folder / "releases", suite=suite)
 
@@ -152,7 +152,7 @@ def compare(
         recovery: Run of playhead inject, for the model that it is of; may be given several times. A model without one
             is then not good enough.
     """
-    from playhead.core.gate_json import plain_json
+    from playhead.core.gate.report_json import plain_json
     from playhead.core.models_compared import FORMAT, compare_models
 
     if (reference is None) != (cheapest_within is None):

@@ -15,11 +15,11 @@ from playhead.engine.clock import SYSTEM_CLOCK
 from playhead.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from playhead.core.suite import Case
-    from playhead.core.suite_contents import Contents
-    from playhead.core.trials import SuiteRun
+    from playhead.core.suites.contents import Contents
+    from playhead.core.suites.suite import Case
+    from playhead.core.suites.trials import SuiteRun
     from playhead.engine.model_access import Access
-    from playhead.engine.suite_run import Estimate, Limits, Progress
+    from playhead.engine.suites.run import Estimate, Limits, Progress
 
 
 def run(
@@ -91,7 +91,7 @@ def run(
         export: Write the run summary to this file, for a gate.
         trust: State of labels that count though nobody reviewed them; may be given several times.
     """
-    from playhead.engine.suite_run import Limits
+    from playhead.engine.suites.run import Limits
 
     limits = Limits(concurrency=max(1, concurrency), per_minute=per_minute, max_cost=max_cost, max_minutes=max_minutes)
     if resume is not None:
@@ -113,7 +113,7 @@ def run(
     if estimate:
         return _estimated(contents, cases, made)
     if slice != "tune":
-        from playhead.engine.suites import note_access
+        from playhead.engine.suites.location import note_access
 
         note_access(home, contents, who=whoever(), command="suite run", reason=reason or "", run=made[0].id)
         contents = home.contents()
@@ -140,14 +140,14 @@ def models_of(model: Sequence[str], answers: str | None) -> list[str]:
 
 
 def cases_of(contents: "Contents", **selection: Any) -> "list[Case]":
-    from playhead.engine.suite_run import Selection, chosen
+    from playhead.engine.suites.run import Selection, chosen
 
     ids, intents = selection.pop("case"), selection.pop("intent")
     return chosen(contents, Selection(ids=tuple(ids), intents=tuple(intents), **selection))
 
 
 def new_run_of(contents: "Contents", cases: "Sequence[Case]", model: str, **fields: Any) -> "SuiteRun":
-    from playhead.engine.suite_run import new_run
+    from playhead.engine.suites.run import new_run
 
     scripted = model.startswith("scripted:")
     return new_run(contents, cases, model=model, scripted=scripted, **fields)
@@ -159,7 +159,7 @@ def access_for(context: Context, run: "SuiteRun", cases: "Sequence[Case]") -> "A
     by_id = {case.id: case for case in cases}
     answers = run.config.get("answers")
     if answers is not None:
-        from playhead.engine.suite_answers import earlier_answers
+        from playhead.engine.suites.answers import earlier_answers
 
         return earlier_answers(context.store, str(answers))
     if run.model == "recorded":
@@ -180,7 +180,7 @@ def access_for(context: Context, run: "SuiteRun", cases: "Sequence[Case]") -> "A
 def _execute(
     context: Context, contents: "Contents", cases: "Sequence[Case]", run: "SuiteRun", limits: "Limits"
 ) -> "SuiteRun":
-    from playhead.engine.suite_run import estimate, execute, todo
+    from playhead.engine.suites.run import estimate, execute, todo
 
     store = context.make_store()
     if "interface" in run.config:
@@ -221,7 +221,7 @@ def _replayed(
     context: Context, contents: "Contents", cases: "Sequence[Case]", run: "SuiteRun", limits: "Limits"
 ) -> "SuiteRun":
     from playhead.core.values import RunSpec
-    from playhead.engine.suite_agent import execute_agent
+    from playhead.engine.suites.agent import execute_agent
 
     entry_point = run.config.get("entry_point")
     spec = None if entry_point is None else RunSpec(entry_point=str(entry_point), working_dir=str(Path.cwd()))
@@ -306,7 +306,7 @@ class Teller:
 def _estimated(contents: "Contents", cases: "Sequence[Case]", made: "Sequence[SuiteRun]") -> Result:
     from dataclasses import asdict
 
-    from playhead.engine.suite_run import estimate
+    from playhead.engine.suites.run import estimate
 
     rows: list[dict[str, Any]] = []
     for run in made:
@@ -319,7 +319,7 @@ def _estimated(contents: "Contents", cases: "Sequence[Case]", made: "Sequence[Su
 def _resumed(
     context: Context, suite: str | None, resume: str, limits: "Limits", *, export: str | None, trust: Sequence[str]
 ) -> Result:
-    from playhead.engine.suite_run import Selection, chosen
+    from playhead.engine.suites.run import Selection, chosen
 
     suites = context.store.suites
     found = suites.run(suites.resolve_run(resume))
@@ -338,8 +338,8 @@ def _resumed(
 def _result(
     context: Context, contents: "Contents", done: "Sequence[SuiteRun]", *, export: str | None, trust: Sequence[str]
 ) -> Result:
-    from playhead.core.trials import ERROR_LIMIT
-    from playhead.engine.suite_summary import run_summary, stored_scores
+    from playhead.core.suites.trials import ERROR_LIMIT
+    from playhead.engine.suites.summary import run_summary, stored_scores
 
     rows: list[dict[str, JSON]] = []
     text: list[Block] = []
@@ -369,7 +369,7 @@ def _result(
 
 
 def _row(run: "SuiteRun", summary: Any) -> tuple[dict[str, JSON], float]:
-    from playhead.core.run_summary import DIMENSIONS
+    from playhead.core.suites.summary import DIMENSIONS
 
     trials = [trial for case in summary.cases for trial in case.trials]
     errors = sum(trial.status == "error" for trial in trials)
@@ -412,7 +412,7 @@ def _first_error(summary: Any) -> str | None:
 def export_summary(context: Context, summary: Any, path: str) -> None:
     """Writes a run for the gate, without secrets: the file is meant for version control."""
     from playhead.core.codec import dump, load
-    from playhead.core.run_summary import RunSummary, to_text
+    from playhead.core.suites.summary import RunSummary, to_text
     from playhead.engine.exports import written_whole
 
     clean = load(RunSummary, context.project.redactor().redact(dump(summary))[0], trusted=True)
@@ -432,7 +432,7 @@ def rescore(
         export: Write the run summary to this file, for a gate.
         trust: State of labels that count though nobody reviewed them; may be given several times.
     """
-    from playhead.engine.suite_summary import run_summary, stored_scores
+    from playhead.engine.suites.summary import run_summary, stored_scores
 
     suites = context.store.suites
     found = suites.run(suites.resolve_run(run))

@@ -10,7 +10,7 @@ from playhead.engine.clock import SYSTEM_CLOCK
 from playhead.errors import UsageError
 
 if TYPE_CHECKING:
-    from playhead.engine.suite_upkeep import Freshness
+    from playhead.engine.suites.upkeep import Freshness
 
 
 def refresh(
@@ -30,8 +30,8 @@ def refresh(
         agent: Sessions of this agent; those that the cases come from when left out.
         apply: Add what the plan says.
     """
-    from playhead.engine.suite_upkeep import apply_refresh, plan_refresh
-    from playhead.engine.suites import note_access
+    from playhead.engine.suites.location import note_access
+    from playhead.engine.suites.upkeep import apply_refresh, plan_refresh
 
     home = home_of(context, suite)
     contents = home.contents()
@@ -87,7 +87,7 @@ def retire(
         since: What counts as recent for proposals: 30d, 2026-05-01.
         apply: Retire what the plan says.
     """
-    from playhead.engine.suite_upkeep import apply_retirement, plan_retirement, propose_retirement
+    from playhead.engine.suites.upkeep import apply_retirement, plan_retirement, propose_retirement
 
     home = home_of(context, suite)
     contents = home.contents()

@@ -18,25 +18,25 @@ from playhead.store.ports import SessionQuery
 
 if TYPE_CHECKING:
     from playhead.core.capture import Captured
-    from playhead.core.suite import Case, ToolSchema
-    from playhead.core.suite_contents import Contents
-    from playhead.engine.suites import SuiteHome
+    from playhead.core.suites.contents import Contents
+    from playhead.core.suites.suite import Case, ToolSchema
+    from playhead.engine.suites.location import SuiteHome
 
 _SOURCES = Literal["bfcl", "tau-bench", "tau2", "swe-agent", "folder"]
 
 
 def home_of(context: Context, suite: str) -> "SuiteHome":
     """The suite that a command names: of the store, or a folder."""
-    from playhead.engine.suites import find_suite
+    from playhead.engine.suites.location import find_suite
 
     return find_suite(lambda: context.store, suite, redact=_redact(context))
 
 
 def contents_at(context: Context, where: Mapping[str, Any]) -> "tuple[Contents, list[Case]]":
     """What a fuzz run is about: the suite and its cases, or the tools of a file and no case."""
-    from playhead.engine.fuzz_session import tools_only
-    from playhead.engine.suite_run import Selection, chosen
-    from playhead.engine.tool_sets import read_tools
+    from playhead.engine.fuzz.session import tools_only
+    from playhead.engine.suites.run import Selection, chosen
+    from playhead.engine.suites.tool_sets import read_tools
 
     if where["tools"] is not None:
         if where["suite"] is not None:
@@ -150,7 +150,7 @@ def _why_none(contents: "Contents") -> str:
 
 
 def _of_findings(context: Context, name: str, ids: Sequence[str], *, add: bool) -> "Contents":
-    from playhead.engine.fuzz_cases import build_from_findings
+    from playhead.engine.fuzz.cases import build_from_findings
 
     suites = context.make_store().suites
     known = suites.get(name) if add and name in suites.names() else None
@@ -162,7 +162,7 @@ def _of_findings(context: Context, name: str, ids: Sequence[str], *, add: bool) 
 def _folder(paths: Sequence[str], name: str | None) -> "Contents":
     from dataclasses import replace
 
-    from playhead.engine.suite_folder import read_folder
+    from playhead.engine.suites.folder import read_folder
 
     contents = read_folder(Path(paths[0]))
     return contents if name is None else replace(contents, suite=contents.suite.model_copy(update={"name": name}))
@@ -193,7 +193,7 @@ def _captured(
     tools: "list[ToolSchema]", effects: Any, intent: str | None, confirm: Sequence[str], add: bool,
 ) -> "tuple[Contents, Captured]":  # fmt: skip
     from playhead.engine.exports import find_ids
-    from playhead.engine.suite_build import build as build_suite
+    from playhead.engine.suites.build import build as build_suite
 
     store = context.store if source is None else _imported(source, paths, tools)
     sessions = ids or ([] if source is None else find_ids(store, SessionQuery()))
@@ -221,7 +221,7 @@ def _imported(source: str, paths: Sequence[str], tools: "list[ToolSchema]") -> A
 
 
 def _tools(path: str | None) -> "list[ToolSchema]":
-    from playhead.engine.tool_sets import read_tools
+    from playhead.engine.suites.tool_sets import read_tools
 
     return [] if path is None else read_tools(Path(path))
 
@@ -241,7 +241,7 @@ def _json(given: str | None, option: str) -> Any:
 
 
 def _keep(context: Context, contents: "Contents", into: str | None, *, add: bool) -> str:
-    from playhead.engine.suite_folder import is_suite_folder, write_folder
+    from playhead.engine.suites.folder import is_suite_folder, write_folder
 
     if into is not None:
         if is_suite_folder(Path(into)):
@@ -258,7 +258,7 @@ def _keep(context: Context, contents: "Contents", into: str | None, *, add: bool
 
 
 def _report(contents: "Contents", where: str, captured: "Captured | None") -> Result:
-    from playhead.core.suite_contents import counted
+    from playhead.core.suites.contents import counted
 
     data: dict[str, Any] = {"name": contents.suite.name, "where": where, **counted(contents)}
     if captured is not None:
@@ -334,7 +334,7 @@ def show(
         state: Only cases whose label is in this state.
         limit: At most so many cases.
     """
-    from playhead.core.label_log import by_case, settle
+    from playhead.core.suites.label_log import by_case, settle
 
     contents = home_of(context, suite).contents()
     own = by_case(contents.labels)
@@ -344,7 +344,7 @@ def show(
     tune = [c for c in contents.cases if c.slice == "tune"]
     rows = [_case_row(c, found[c.id], contents) for c in tune]
     rows = [r for r in rows if intent in (None, r["intent"]) and state in (None, r["state"] or "unlabelled")]
-    from playhead.core.suite_contents import counted
+    from playhead.core.suites.contents import counted
 
     data = {
         "name": contents.suite.name,
@@ -362,8 +362,8 @@ def show(
 
 
 def _case_row(case: Any, settled: Any, contents: "Contents") -> dict[str, Any]:
-    from playhead.core.labels import options_of
     from playhead.core.protocol.shape import obj
+    from playhead.core.suites.labels import options_of
 
     label = settled.label
     calls = [call.tool for option in options_of(label) for call in option.calls] if label is not None else []
@@ -384,7 +384,7 @@ def _case_row(case: Any, settled: Any, contents: "Contents") -> dict[str, Any]:
 
 
 def _one(contents: "Contents", id: str, found: dict[str, Any]) -> Result:
-    from playhead.core.suite import case_digest, case_json
+    from playhead.core.suites.suite import case_digest, case_json
 
     case = next((c for c in contents.cases if c.id == id), None)
     if case is None:
@@ -410,8 +410,8 @@ def export(suite: str, folder: str, /, *, context: Ctx, reason: str | None = Non
     """
     from dataclasses import replace as changed
 
-    from playhead.engine.suite_folder import is_suite_folder, write_folder
-    from playhead.engine.suites import note_access
+    from playhead.engine.suites.folder import is_suite_folder, write_folder
+    from playhead.engine.suites.location import note_access
 
     home = home_of(context, suite)
     contents = home.contents()

@@ -5,18 +5,18 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from playhead.core.case_messages import Answers, Numbered, from_messages, outcome_json, shown_outcome
 from playhead.core.effects import Effects, effect_of
 from playhead.core.evaluation import failed, tool_calls
-from playhead.core.label_log import LabelEntry
-from playhead.core.labels import label_json, recorded_label
 from playhead.core.loops import token
 from playhead.core.protocol.parts import Message as Normal
 from playhead.core.protocol.parts import calls_of, text_of
 from playhead.core.protocol.shape import is_object, obj, objects
 from playhead.core.recording import enclosing_paths
-from playhead.core.suite import Case, Round, Source, ToolSchema, add_tool, slice_of
-from playhead.core.suite_contents import Skipped
+from playhead.core.suites.contents import Skipped
+from playhead.core.suites.label_log import LabelEntry
+from playhead.core.suites.labels import label_json, recorded_label
+from playhead.core.suites.messages import Answers, Numbered, from_messages, outcome_json, shown_outcome
+from playhead.core.suites.suite import Case, Round, Source, ToolSchema, add_tool, slice_of
 from playhead.core.values import JSON, SERVED_MARKS, Node, NodeKind, OutcomeKind, Session, Verdict
 
 WINDOW = 3

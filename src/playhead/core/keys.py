@@ -16,7 +16,7 @@ KEY_VERSION: Final = 1
 
 
 class KeyView(Protocol):
-    """What takes secrets out of the parts of a key: a `core.redact.Redactor`."""
+    """What takes secrets out of the parts of a key: a `core.redaction.redact.Redactor`."""
 
     def key_view(self, stored: JSON) -> JSON:
         """The value with its secrets replaced."""

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from playhead.core.case_runs import Measure, counted, tally
-from playhead.core.gate_parts import pass_rate, rate_part, recovery_part
-from playhead.core.run_summary import CaseResult, RecoveryResult, RunSummary
+from playhead.core.gate.parts import pass_rate, rate_part, recovery_part
 from playhead.core.stats import ClusteredRate, CochranQ, cochran_q
+from playhead.core.suites.case_runs import Measure, counted, tally
+from playhead.core.suites.summary import CaseResult, RecoveryResult, RunSummary
 
 FORMAT: Final = "playhead.models_compared/1"
 

@@ -12,10 +12,10 @@ from itertools import combinations
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from playhead.core.canonical import canonical_stored
-from playhead.core.interface_lint import OVERLAP, Finding, alike
-from playhead.core.labels import AnyOfLabel
+from playhead.core.lint.interface import OVERLAP, Finding, alike
 from playhead.core.stats import ambiguity_verdict, minority_share
-from playhead.core.suite import Case, Message, Tools, ToolSchema, case_json, offered
+from playhead.core.suites.labels import AnyOfLabel
+from playhead.core.suites.suite import Case, Message, Tools, ToolSchema, case_json, offered
 from playhead.core.values import JSON
 
 RUNS: Final = 20

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from playhead.core.fuzz.cases import Perturbed
 from playhead.core.fuzz.interface import perturbed_case, perturbed_effects
-from playhead.core.interface_lint import Change, changes
-from playhead.core.labels import label_json, read_label
+from playhead.core.lint.interface import Change, changes
 from playhead.core.protocol.shape import is_list, is_object, obj
 from playhead.core.schema import usable
-from playhead.core.suite import Case, ToolSchema, offered, to_json
-from playhead.core.suite_contents import Contents
+from playhead.core.suites.contents import Contents
+from playhead.core.suites.labels import label_json, read_label
+from playhead.core.suites.suite import Case, ToolSchema, offered, to_json
 from playhead.core.values import JSON
 
 FORMAT: Final = "playhead.interface/1"

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from playhead.core.policy import HistoryModel, ModelPolicy
 from playhead.core.values import RunSpec
-from playhead.engine.isolation import Isolation, Launched, launch
+from playhead.engine.isolation.guard import Isolation, Launched, launch
 from playhead.engine.preflight import PROVIDER_KEYS, PROVIDER_SETTINGS
 from playhead.engine.process_tree import MARK, end_marked
 from playhead.engine.process_tree import kill_tree as kill_tree

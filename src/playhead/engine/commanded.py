@@ -17,7 +17,7 @@ from playhead.engine.active import ActiveSession
 from playhead.engine.attempt import Attempt
 from playhead.engine.client import Client
 from playhead.engine.context import replaying
-from playhead.engine.isolation import Level
+from playhead.engine.isolation.guard import Level
 from playhead.engine.project import find_project, use_recorder
 from playhead.engine.recorder import Recorder
 from playhead.engine.replay import conclude, failed, guard_replay, inputs_of, make_state, without_secrets

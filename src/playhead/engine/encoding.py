@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from playhead.core.canonical import NoKeyError, digest
 from playhead.core.codec import encode
-from playhead.core.redact import Redactor
+from playhead.core.redaction.redact import Redactor
 from playhead.core.totals import add_cost, add_usage, remainder
 from playhead.core.values import (
     JSON,

@@ -14,7 +14,7 @@ from playhead.core.evaluators.builtin import parsed
 from playhead.core.lifecycle import REPLAY, ReplayEvent, advance
 from playhead.core.policy import HistoryModel, ToolPolicy
 from playhead.core.policy_json import parse_model_policy, parse_policy
-from playhead.core.redact import Redactor
+from playhead.core.redaction.redact import Redactor
 from playhead.core.requests import EvaluatorConfig
 from playhead.core.values import JSON, ErrorInfo, Replay, ReplayStatus, Session, Verdict
 from playhead.core.verdicts import UnclearError, cut, verdicts_of, with_unknown_evidence

@@ -10,9 +10,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from playhead.core.cohorts import parse_ref
-from playhead.core.experiment_runs import Experiment, ExperimentRun
-from playhead.core.experiment_samples import CaseSamples, Sample
-from playhead.core.experiments import UNCHANGED, Arm, Budget, ExperimentConfig, RunConfig
+from playhead.core.experiments.definition import UNCHANGED, Arm, Budget, ExperimentConfig, RunConfig
+from playhead.core.experiments.runs import Experiment, ExperimentRun
+from playhead.core.experiments.samples import CaseSamples, Sample
 from playhead.core.jobs import Job, Task, has_ended, is_final, replay_id_of
 from playhead.core.policy import LiveModel
 from playhead.core.requests import EvaluatorConfig, ReplayCreateRequest
@@ -30,8 +30,8 @@ from playhead.errors import NotFoundError, RefusedError, StoreBusyError, UsageEr
 from playhead.store.ports import Store
 
 if TYPE_CHECKING:
-    from playhead.core.gate_criteria import Criteria
-    from playhead.core.gate_verdict import GateReport, Look
+    from playhead.core.gate.criteria import Criteria
+    from playhead.core.gate.verdict import GateReport, Look
 
 __all__ = ["Estimate", "ExperimentClient", "RunPlan"]
 
@@ -309,12 +309,12 @@ class ExperimentClient:
         return [replay for _, replay in self._last_tasks(run).values()]
 
     def report(self, run: ExperimentRun, *, against: ExperimentRun | None = None) -> JSON:
-        """What a run showed so far (`core.experiment_report`).
+        """What a run showed so far (`core.experiments.report`).
 
         Raises:
             UsageError: ``against`` is of another cohort version.
         """
-        from playhead.core.experiment_report import report  # most commands report nothing
+        from playhead.core.experiments.report import report  # most commands report nothing
 
         if against is not None and against.cohort != run.cohort:
             raise UsageError(
@@ -326,12 +326,12 @@ class ExperimentClient:
     def gate(
         self, run: ExperimentRun, criteria: "Criteria | None" = None, *, earlier: "Sequence[Look]" = ()
     ) -> "GateReport":
-        """Whether the changes of a run may ship (`core.experiment_gate`).
+        """Whether the changes of a run may ship (`core.experiments.gate`).
 
         Args:
             earlier: verdicts on this run before this one.
         """
-        from playhead.core.experiment_gate import judge_experiment
+        from playhead.core.experiments.gate import judge_experiment
 
         return judge_experiment(run, self._samples(run), criteria, earlier=earlier)
 

@@ -16,7 +16,7 @@ from playhead.core.http.request import HttpRequest, HttpRules, arguments_of, eff
 from playhead.core.http.response import Broken, Chunk, HttpAnswer, has_no_body, kept, read, store
 from playhead.core.http.secrets import without_secrets
 from playhead.core.http.url import parse_url
-from playhead.core.redact import Redactor
+from playhead.core.redaction.redact import Redactor
 from playhead.core.values import JSON
 from playhead.engine.clock import SYSTEM_CLOCK
 from playhead.engine.decoding import Decoder, decoder_for

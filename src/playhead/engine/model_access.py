@@ -12,11 +12,11 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 from playhead.core.protocol import parts
 from playhead.core.protocol.parts import Message, as_arguments, as_text, plain
 from playhead.core.protocol.shape import obj
-from playhead.core.redact import Redactor
+from playhead.core.redaction.redact import Redactor
 from playhead.core.strict_schema import strict_form
-from playhead.core.suite import ToolSchema
-from playhead.core.tool_names import mapped, renamed
-from playhead.core.trial_drive import ModelAsk, ModelSaid
+from playhead.core.suites.drive import ModelAsk, ModelSaid
+from playhead.core.suites.suite import ToolSchema
+from playhead.core.suites.tool_names import mapped, renamed
 from playhead.core.values import JSON, Usage
 from playhead.engine.clock import SYSTEM_CLOCK, Clock
 from playhead.engine.egress import own_traffic
@@ -333,7 +333,7 @@ class RecordedAnswers:
         """Nothing is open."""
 
     async def ask(self, ask: ModelAsk, at: Place) -> ModelSaid:
-        from playhead.core.case_messages import round_messages
+        from playhead.core.suites.messages import round_messages
 
         case = self._cases[at.case]
         if not case.recorded and case.answer is None:

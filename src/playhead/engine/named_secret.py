@@ -3,7 +3,7 @@
 import os
 
 from playhead.engine.context import current
-from playhead.engine.fixture_scope import current_run
+from playhead.engine.fixtures.scope import current_run
 from playhead.engine.given_secrets import secrets
 from playhead.errors import ConfigError
 

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from playhead.core.secret_names import is_credential_name
+from playhead.core.redaction.names import is_credential_name
 from playhead.engine import given_secrets
 from playhead.errors import ConfigError, StoreError
 from playhead.store.open import FILE, FOLDER, open_store
 from playhead.store.ports import Store
 
 if TYPE_CHECKING:  # commands that only look things up start without them
-    from playhead.core.redact import Redactor
+    from playhead.core.redaction.redact import Redactor
     from playhead.engine.recorder import Recorder
     from playhead.engine.settings import Settings
 
@@ -80,7 +80,7 @@ class Project:
 
     def recorder(self, store: Store) -> "Recorder":
         """A recorder into ``store`` with this project's settings and secrets."""
-        from playhead.core.redact import Redactor
+        from playhead.core.redaction.redact import Redactor
         from playhead.engine.recorder import Recorder
 
         limits = self.settings.recording
@@ -97,7 +97,7 @@ class Project:
 
     def redactor(self) -> "Redactor":
         """Takes out the configured secrets, and the credentials of this process's environment."""
-        from playhead.core.redact import Redactor
+        from playhead.core.redaction.redact import Redactor
 
         redactor = Redactor(self.configured_secrets())
         for name, value in credentials(os.environ).items():

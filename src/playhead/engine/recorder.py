@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from playhead.core.redact import Redactor
+from playhead.core.redaction.redact import Redactor
 from playhead.core.values import JSON, SessionStatus
 from playhead.engine.clock import SYSTEM_CLOCK, SYSTEM_IDS, Clock, IdSource
 from playhead.engine.delivery import Delivery

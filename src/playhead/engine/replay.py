@@ -12,7 +12,7 @@ from playhead.core.cohorts import parse_ref
 from playhead.core.compare import Comparison
 from playhead.core.override import OverriddenInputs, override_inputs
 from playhead.core.policy import HistoryConfig, HistoryModel
-from playhead.core.redact import Redactor
+from playhead.core.redaction.redact import Redactor
 from playhead.core.tape import Tape
 from playhead.core.values import (
     JSON,
@@ -33,7 +33,7 @@ from playhead.engine.clock import SYSTEM_CLOCK, Clock
 from playhead.engine.context import belongs_to, replaying
 from playhead.engine.egress import EgressGuard, guarded
 from playhead.engine.entry import Inputs, start
-from playhead.engine.isolation import Level, refusals
+from playhead.engine.isolation.guard import Level, refusals
 from playhead.engine.models import ToolWriter
 from playhead.engine.preflight import Plan, offered_tools
 from playhead.engine.recorder import Recorder

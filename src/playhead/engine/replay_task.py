@@ -18,8 +18,8 @@ from playhead.engine.attempt import supersede_attempts
 from playhead.engine.child import Control, Launch, absolute, environment, run_command, run_fresh
 from playhead.engine.clock import Clock, IdSource
 from playhead.engine.evaluate import evaluate, judged
-from playhead.engine.isolation import Isolation, tunnelled
-from playhead.engine.isolation_plan import isolation_for
+from playhead.engine.isolation.guard import Isolation, tunnelled
+from playhead.engine.isolation.plan import isolation_for
 from playhead.engine.lasting import patiently
 from playhead.engine.owner import mark_abandoned
 from playhead.engine.preflight import Plan

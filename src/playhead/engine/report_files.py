@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from playhead.core.case_history import History
-from playhead.core.gate import GateReport
+from playhead.core.gate.judge import GateReport
 from playhead.core.reporting.data import report_json
-from playhead.core.run_summary import RunSummary
-from playhead.core.suite_contents import Contents
+from playhead.core.suites.contents import Contents
+from playhead.core.suites.history import History
+from playhead.core.suites.summary import RunSummary
 from playhead.core.values import JSON
 from playhead.errors import UsageError
 

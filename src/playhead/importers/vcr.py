@@ -16,7 +16,7 @@ from playhead.core.http.request import HttpRequest
 from playhead.core.http.response import HttpAnswer, has_no_body
 from playhead.core.protocol.shape import is_list, is_object
 from playhead.engine.decoding import decoder_for
-from playhead.engine.fixture_import import Interaction
+from playhead.engine.fixtures.imported import Interaction
 from playhead.errors import FormatError, UsageError
 
 Pairs = list[tuple[str, str]]

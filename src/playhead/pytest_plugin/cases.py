@@ -9,13 +9,13 @@ import pytest
 
 from playhead.core.protocol import parts
 from playhead.core.protocol.parts import Message
-from playhead.core.scoring import Answer, Attempt, Score, score
-from playhead.core.suite import Case, ToolSchema, schemas
-from playhead.core.suite_contents import Contents
-from playhead.core.trial_drive import ModelAsk, ModelSaid, drive, turn
+from playhead.core.suites.contents import Contents
+from playhead.core.suites.drive import ModelAsk, ModelSaid, drive, turn
+from playhead.core.suites.scoring import Answer, Attempt, Score, score
+from playhead.core.suites.suite import Case, ToolSchema, schemas
 from playhead.engine.project import find_project
-from playhead.engine.suite_run import Selection, chosen, in_a_loop
-from playhead.engine.suites import find_suite
+from playhead.engine.suites.location import find_suite
+from playhead.engine.suites.run import Selection, chosen, in_a_loop
 from playhead.errors import PlayheadError, UsageError
 from playhead.pytest_plugin.names import CASE, TRIALS
 

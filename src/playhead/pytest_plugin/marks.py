@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from playhead.adapters.fixtures import fixtures
-from playhead.core.fixture_file import safe
-from playhead.core.fixture_modes import parse_mode
-from playhead.engine.fixture_calls import FixtureOptions
+from playhead.core.fixtures.file import safe
+from playhead.core.fixtures.modes import parse_mode
+from playhead.engine.fixtures.calls import FixtureOptions
 from playhead.errors import UsageError
 
 OPTIONS = tuple(

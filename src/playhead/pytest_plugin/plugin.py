@@ -28,7 +28,7 @@ _PLUGIN = pytest.StashKey["PlayheadPlugin"]()
 
 
 def _mode(text: str) -> str | None:
-    from playhead.core.fixture_modes import parse_mode
+    from playhead.core.fixtures.modes import parse_mode
     from playhead.errors import UsageError
 
     try:

@@ -8,10 +8,10 @@ import pytest
 
 from playhead.adapters.fixtures import FixtureTape
 from playhead.adapters.http import intercepting
-from playhead.core.fixture_modes import Mode
-from playhead.engine.fixture_calls import FixtureOptions
-from playhead.engine.fixture_run import FixtureRun
-from playhead.engine.fixture_scope import in_force, open_run
+from playhead.core.fixtures.modes import Mode
+from playhead.engine.fixtures.calls import FixtureOptions
+from playhead.engine.fixtures.run import FixtureRun
+from playhead.engine.fixtures.scope import in_force, open_run
 from playhead.engine.project import Project
 from playhead.errors import FixtureRunError, PlayheadError
 from playhead.store.fixtures import FixtureFolder

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from playhead.adapters.fixtures import FixtureTape
-from playhead.engine.fixture_scope import chosen_mode, folder_of
+from playhead.engine.fixtures.scope import chosen_mode, folder_of
 from playhead.engine.project import find_project
 from playhead.errors import PlayheadError, ReplayStop
 from playhead.pytest_plugin.marks import read_marker, set_of

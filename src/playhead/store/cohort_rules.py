@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from playhead.core.cohorts import Cohort
-from playhead.core.experiment_runs import Experiment
+from playhead.core.experiments.runs import Experiment
 from playhead.errors import ConflictError, NotFoundError
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from playhead.core.canonical import render
-from playhead.core.fixture_file import Fixture, document_text, dump, file_name, load, safe
-from playhead.core.fixture_notes import merged_notes
+from playhead.core.fixtures.file import Fixture, document_text, dump, file_name, load, safe
+from playhead.core.fixtures.notes import merged_notes
 from playhead.core.values import JSON
 from playhead.errors import StoreError, UsageError
 from playhead.store.fixtures import REPORT, FixtureFolder

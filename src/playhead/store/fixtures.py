@@ -12,8 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from playhead.core.canonical import parse_json
-from playhead.core.fixture_file import Fixture, file_name, load, safe
-from playhead.core.fixture_notes import Note, notes_in
+from playhead.core.fixtures.file import Fixture, file_name, load, safe
+from playhead.core.fixtures.notes import Note, notes_in
 from playhead.core.protocol.shape import is_object
 from playhead.core.values import JSON
 from playhead.errors import FixtureFormatError, UsageError

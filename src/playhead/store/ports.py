@@ -27,12 +27,12 @@ from playhead.store.notices import Notices
 
 if TYPE_CHECKING:  # suites and experiments are many models, and most commands have none
     from playhead.core.cohorts import Cohort
-    from playhead.core.experiment_runs import Experiment, ExperimentRun
-    from playhead.core.label_log import LabelEntry
+    from playhead.core.experiments.runs import Experiment, ExperimentRun
     from playhead.core.session_filter import Filter
-    from playhead.core.suite import Case, Suite, ToolSchema
-    from playhead.core.suite_contents import Contents
-    from playhead.core.trials import SuiteRun, Trial
+    from playhead.core.suites.contents import Contents
+    from playhead.core.suites.label_log import LabelEntry
+    from playhead.core.suites.suite import Case, Suite, ToolSchema
+    from playhead.core.suites.trials import SuiteRun, Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import sqlite3
 
 from playhead.core.codec import FORMAT
 from playhead.core.cohorts import Cohort, next_version
-from playhead.core.experiment_runs import Experiment, ExperimentRun
+from playhead.core.experiments.runs import Experiment, ExperimentRun
 from playhead.errors import NotFoundError
 from playhead.store import cohort_rules, lookup
 from playhead.store.connection import Connections

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from playhead.core.access_log import chained
 from playhead.core.codec import FORMAT, decode, encode
-from playhead.core.label_log import LabelEntry
-from playhead.core.suite import Case, Suite, ToolSchema
-from playhead.core.suite_contents import Contents
-from playhead.core.trials import SuiteRun, Trial
+from playhead.core.suites.contents import Contents
+from playhead.core.suites.label_log import LabelEntry
+from playhead.core.suites.suite import Case, Suite, ToolSchema
+from playhead.core.suites.trials import SuiteRun, Trial
 from playhead.core.values import JSON
 from playhead.errors import NotFoundError
 from playhead.store import lookup, suite_rows

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from playhead.core.codec import dump, load
-from playhead.core.label_log import LabelEntry
-from playhead.core.suite import Case, Suite, ToolSchema, case_json, suite_json, to_json
-from playhead.core.suite_contents import Contents
+from playhead.core.suites.contents import Contents
+from playhead.core.suites.label_log import LabelEntry
+from playhead.core.suites.suite import Case, Suite, ToolSchema, case_json, suite_json, to_json
 from playhead.core.values import JSON
 from playhead.errors import NotFoundError
 

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from playhead.core.run_summary import CaseResult, RecoveryResult, RunSummary, TrialResult
+from playhead.core.suites.summary import CaseResult, RecoveryResult, RunSummary, TrialResult
 
 
 def draws(seed: str, n: int) -> list[float]:

@@ -19,14 +19,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from playhead.core.case_messages import call_part, outcome_of, shown_outcome
 from playhead.core.injection import default_pointer
 from playhead.core.match import equal
 from playhead.core.protocol import parts
 from playhead.core.protocol.parts import Message, Part
 from playhead.core.protocol.shape import is_list, is_object, obj, objects
-from playhead.core.suite import Case, ToolSchema
-from playhead.core.trial_drive import ModelAsk, ModelSaid
+from playhead.core.suites.drive import ModelAsk, ModelSaid
+from playhead.core.suites.messages import call_part, outcome_of, shown_outcome
+from playhead.core.suites.suite import Case, ToolSchema
 from playhead.engine.model_access import Place, StrictUse
 
 __all__ = ["SCRIPTED", "Coin", "CoinAccess", "Scripted", "ScriptedAccess", "scripted"]
@@ -247,7 +247,7 @@ class CoinAccess:
 
 
 class ScriptedAccess:
-    """A scripted model for the trials of a run (`engine.suite_run`)."""
+    """A scripted model for the trials of a run (`engine.suites.run`)."""
 
     def __init__(self, name: str, cases: Mapping[str, Case]) -> None:
         self.name = f"scripted:{name}"

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from playhead.core.fuzz.direct import class_of
-from playhead.engine.fuzz_direct import DirectTools, UnknownToolError
+from playhead.engine.fuzz.direct import DirectTools, UnknownToolError
 from playhead.engine.process_tree import MARK
 from playhead.errors import EntryPointError
 

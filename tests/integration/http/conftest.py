@@ -19,7 +19,7 @@ from backports import zstd
 from playhead.adapters.http import intercepting
 from playhead.core.http.request import HttpRules, without
 from playhead.core.keys import call_key
-from playhead.core.redact import Redactor
+from playhead.core.redaction.redact import Redactor
 from playhead.engine import http_exchange
 from playhead.errors import MissError, RefusedError, ReplayStop
 

@@ -11,7 +11,7 @@ import pytest
 
 WITHOUT = """
 import ctypes, os, struct, sys
-from playhead.engine.isolation_kernel import prctl
+from playhead.engine.isolation.kernel import prctl
 LD, JEQ, RET, ALLOW, ERRNO, EPERM, ENOSYS = 0x20, 0x15, 0x06, 0x7FFF0000, 0x50000, 1, 38
 calls = {"x86_64": ((272, EPERM), (444, ENOSYS)), "aarch64": ((97, EPERM), (444, ENOSYS))}[os.uname().machine]
 code = [(LD, 0, 0, 0)]

@@ -323,7 +323,7 @@ def test_blocks_inside_a_command_get_what_it_was_told(here: Path, monkeypatch: p
     with pytest.raises(MissingFixtureError, match="playhead fixtures run"):
         with playhead.fixtures("replay"):
             poll("b")
-    from playhead.engine.fixture_report import reports_in
+    from playhead.engine.fixtures.report import reports_in
 
     first, second = reports_in(reports)
     assert ([row.status for row in first.rows], first.handed) == (["recorded", "refused"], None)

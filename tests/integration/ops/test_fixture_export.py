@@ -108,9 +108,9 @@ def test_what_says_something_about_an_op_is_exported_and_the_rest_is_listed(here
 
 
 def test_arguments_that_a_model_emitted_become_the_declared_types(ops: Any, export: Any) -> None:
-    from playhead.core.redact import Redactor
+    from playhead.core.redaction.redact import Redactor
     from playhead.core.values import Node, Outcome, OutcomeKind, ToolCall
-    from playhead.engine.fixture_export import plan_export
+    from playhead.engine.fixtures.export import plan_export
 
     def node(arguments: Any, value: Any, seq: int) -> Node:
         return Node(

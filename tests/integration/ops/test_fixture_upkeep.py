@@ -82,9 +82,9 @@ def test_r10_keys_of_an_older_release_still_answer_and_can_be_made_anew(
     with playhead.fixtures("record"):
         f("x", token="tok-1234567890")
         f("y", token="tok-of-somebody")
-    for module in ("keys", "fixture_file"):
+    for module in ("keys", "fixtures.file"):
         monkeypatch.setattr(f"playhead.core.{module}.KEY_VERSION", 2)
-    monkeypatch.setattr("playhead.engine.fixture_keys.KEY_VERSION", 2)
+    monkeypatch.setattr("playhead.engine.fixtures.rekey.KEY_VERSION", 2)
     from playhead.core import keys
 
     keys._head.cache_clear()  # pyright: ignore[reportPrivateUsage]

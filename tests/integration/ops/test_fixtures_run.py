@@ -144,7 +144,7 @@ class _Process:
     ids=["interrupt", "stubborn", "terminate"],
 )
 def test_an_interrupt_reaches_the_command_which_is_waited_for(ends: Any, code: int, sent: list[int]) -> None:
-    from playhead.engine.fixture_command import _wait  # pyright: ignore[reportPrivateUsage]
+    from playhead.engine.fixtures.command import _wait  # pyright: ignore[reportPrivateUsage]
 
     process: Any = _Process(*ends)
     assert _wait(process) == (code, True)

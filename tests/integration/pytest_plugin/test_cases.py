@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from playhead.core.scoring import Answer, Emitted
-from playhead.core.trial_drive import ModelSaid
+from playhead.core.suites.drive import ModelSaid
+from playhead.core.suites.scoring import Answer, Emitted
 from playhead.errors import UsageError
 from playhead.pytest_plugin.cases import said_of
 from playhead.pytest_plugin.rates import Rate

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from playhead.core.redact import Redactor
+from playhead.core.redaction.redact import Redactor
 from playhead.engine.exports import export_bundle, export_jsonl
 from playhead.engine.project import use_recorder
 from playhead.engine.recorder import Recorder

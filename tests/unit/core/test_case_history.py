@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from playhead.core.case_history import History, history
-from playhead.core.gate import judge
-from playhead.core.run_summary import RunSummary
+from playhead.core.gate.judge import judge
+from playhead.core.suites.history import History, history
+from playhead.core.suites.summary import RunSummary
 from playhead.testing.runs import a_case, a_run, simulated_run
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from playhead.core.cohorts import changed, parse_ref, sampled, stratified
-from playhead.core.experiments import Arm, ExperimentConfig
+from playhead.core.experiments.definition import Arm, ExperimentConfig
 from playhead.engine.cohorts import CohortClient
 from playhead.errors import UsageError
 from playhead.store.memory import MemoryStore

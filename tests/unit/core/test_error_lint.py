@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from playhead.core.error_lint import Failure, judge, judge_all
-from playhead.core.suite import ToolSchema
+from playhead.core.lint.errors import Failure, judge, judge_all
+from playhead.core.suites.suite import ToolSchema
 
 STATUS = {"type": "string", "enum": ["open", "completed", "cancelled"]}
 TOOL = ToolSchema(

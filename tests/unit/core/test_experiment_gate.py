@@ -7,12 +7,12 @@ from xml.etree import ElementTree
 import pytest
 
 from playhead.cli.experiment_gate import form_of, rendered
-from playhead.core.experiment_gate import gated_arms, judge_experiment
-from playhead.core.experiment_report import report
-from playhead.core.experiment_runs import ExperimentRun
-from playhead.core.experiment_samples import CaseSamples, Sample
-from playhead.core.gate_criteria import Criteria
-from playhead.core.gate_json import gate_json
+from playhead.core.experiments.gate import gated_arms, judge_experiment
+from playhead.core.experiments.report import report
+from playhead.core.experiments.runs import ExperimentRun
+from playhead.core.experiments.samples import CaseSamples, Sample
+from playhead.core.gate.criteria import Criteria
+from playhead.core.gate.report_json import gate_json
 from playhead.core.values import Verdict
 from playhead.errors import UsageError
 

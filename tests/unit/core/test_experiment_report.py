@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from playhead.core.experiment_report import report
-from playhead.core.experiment_runs import ExperimentRun
-from playhead.core.experiment_samples import CaseSamples, Sample
-from playhead.core.experiments import Arm, ExperimentConfig
+from playhead.core.experiments.definition import Arm, ExperimentConfig
+from playhead.core.experiments.report import report
+from playhead.core.experiments.runs import ExperimentRun
+from playhead.core.experiments.samples import CaseSamples, Sample
 from playhead.core.values import Verdict
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from playhead.core.facts import Fact, find
+from playhead.core.facts.named import Fact, find
 
 
 def fact(kind: str, value: Any, **more: Any) -> Fact:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from playhead.core.gate import Criteria, GateReport, Look, alpha_of, judge
-from playhead.core.gate_criteria import criteria_of
-from playhead.core.run_summary import CaseResult, IntentInfo, LabelQuality, RunSummary, SchemaMismatch
+from playhead.core.gate.criteria import criteria_of
+from playhead.core.gate.judge import Criteria, GateReport, Look, alpha_of, judge
+from playhead.core.suites.summary import CaseResult, IntentInfo, LabelQuality, RunSummary, SchemaMismatch
 from playhead.errors import ConfigError
 from playhead.testing.runs import a_case, a_run, a_trial, recovered, simulated_run
 

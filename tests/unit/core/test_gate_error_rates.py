@@ -8,9 +8,9 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from playhead.core.gate import Criteria, judge
-from playhead.core.run_summary import RunSummary
+from playhead.core.gate.judge import Criteria, judge
 from playhead.core.stats import wilson
+from playhead.core.suites.summary import RunSummary
 from playhead.testing.runs import a_case, a_run, draws, recovered, simulated_run
 
 ALPHA = 0.2

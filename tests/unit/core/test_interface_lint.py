@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from playhead.core.interface_lint import Finding, changes, lint, parameters
-from playhead.core.suite import ToolSchema
+from playhead.core.lint.interface import Finding, changes, lint, parameters
+from playhead.core.suites.suite import ToolSchema
 
 TEXT = "Say which order the customer means"
 

@@ -8,7 +8,7 @@ import pytest
 
 from playhead.core.canonical import NoKeyError, canonical, to_stored
 from playhead.core.keys import bind, call_key, preimage, strip
-from playhead.core.redact import Redactor
+from playhead.core.redaction.redact import Redactor
 
 
 def bound(function: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from playhead.core.label_log import (
+from playhead.core.suites.label_log import (
     LabelEntry,
     active,
     agreements,
@@ -13,8 +13,8 @@ from playhead.core.label_log import (
     settle,
     settled,
 )
-from playhead.core.labels import label_json, read_label
-from playhead.core.suite import Case, Intent
+from playhead.core.suites.labels import label_json, read_label
+from playhead.core.suites.suite import Case, Intent
 
 NONE = {"kind": "no_tool"}
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from playhead.core.facts import Fact
-from playhead.core.labels import accepts, agree, check_label, label_digest, label_json, options_of, read_label
-from playhead.core.matchers import fits, mismatches, variants
+from playhead.core.facts.named import Fact
+from playhead.core.suites.labels import accepts, agree, check_label, label_digest, label_json, options_of, read_label
+from playhead.core.suites.matchers import fits, mismatches, variants
 
 SCHEMAS = {
     "issue_refund": {

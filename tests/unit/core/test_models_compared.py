@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from playhead.core.models_compared import compare_models
-from playhead.core.run_summary import RunSummary
+from playhead.core.suites.summary import RunSummary
 from playhead.testing.runs import a_case, a_run, a_trial, recovered, simulated_run
 
 

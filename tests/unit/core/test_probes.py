@@ -22,7 +22,7 @@ from playhead.core.probes import (
     tool_sets,
     written_probe,
 )
-from playhead.core.suite import Case, ToolSchema
+from playhead.core.suites.suite import Case, ToolSchema
 
 
 def tool(name: str, description: str) -> ToolSchema:

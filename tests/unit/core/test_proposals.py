@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from playhead.core.label_log import LabelEntry
 from playhead.core.proposals import check_interface, interface_json, proposed_contents, read_proposals
-from playhead.core.suite import Case, Suite, ToolSchema
-from playhead.core.suite_contents import Contents
+from playhead.core.suites.contents import Contents
+from playhead.core.suites.label_log import LabelEntry
+from playhead.core.suites.suite import Case, Suite, ToolSchema
 
 FIND = ToolSchema(
     name="find", description="Finds", parameters={"type": "object", "properties": {"user": {"type": "string"}}}

@@ -6,9 +6,9 @@ import pytest
 
 from playhead.core.effects import ToolEffect
 from playhead.core.policy import HistoryConfig, InjectConfig, ToolPolicy
-from playhead.core.recovery import Recovery, classify
-from playhead.core.suite import Case, ToolSchema, add_tool
-from playhead.core.trial_drive import Trace, drive, loop
+from playhead.core.recovery.trial import Recovery, classify
+from playhead.core.suites.drive import Trace, drive, loop
+from playhead.core.suites.suite import Case, ToolSchema, add_tool
 from playhead.testing.scripted_models import scripted
 
 ANSWER = "Order 4821: R-77 of $129.00 was issued, and A1 and B2 are on their way with T-5."

@@ -10,8 +10,8 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from playhead.core.canonical import NoKeyError, from_stored, to_stored
-from playhead.core.redact import Redactor
-from playhead.core.secret_names import is_credential_name
+from playhead.core.redaction.names import is_credential_name
+from playhead.core.redaction.redact import Redactor
 
 ODD = 'abc+/=d"e\\f&g h'
 CREDENTIAL_NAMES = """

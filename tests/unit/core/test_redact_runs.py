@@ -8,7 +8,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from playhead.core.redact import Redacted, Redactor, StreamRedactor
+from playhead.core.redaction.redact import Redacted, Redactor, StreamRedactor
 
 ODD = 'abc+/=d"e\\f&g h'
 CREDENTIAL_NAMES = """
@@ -90,7 +90,7 @@ class TestRuns:
         assert len(set(texts)) == 60
 
     def test_a_run_remembers_only_so_many_values_found_by_name(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("playhead.core.redact._MOST_FOUND", 2)
+        monkeypatch.setattr("playhead.core.redaction.redact._MOST_FOUND", 2)
         redactor = Redactor()
         for number in range(4):
             assert redactor.redact({"token": f"tok-{number:06d}"}).value != {"token": f"tok-{number:06d}"}

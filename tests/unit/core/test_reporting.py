@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from playhead.core.gate import judge
+from playhead.core.gate.judge import judge
 from playhead.core.reporting.data import report_json
 from playhead.core.reporting.markdown import code
 from playhead.core.reporting.page import policy
-from playhead.core.run_summary import (
+from playhead.core.suites.summary import (
     CaseResult,
     LabelQuality,
     RecoveryResult,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from playhead.core.run_summary import (
+from playhead.core.suites.summary import (
     FORMAT,
     CaseResult,
     IntentInfo,

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from playhead.core.effects import ToolEffect
-from playhead.core.scoring import Answer, Attempt, Emitted, score
-from playhead.core.suite import Case
+from playhead.core.suites.scoring import Answer, Attempt, Emitted, score
+from playhead.core.suites.suite import Case
 
 REFUND = {
     "type": "object",

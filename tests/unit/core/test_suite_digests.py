@@ -3,7 +3,7 @@
 from hashlib import sha256
 
 from playhead.core.canonical import canonical_stored
-from playhead.core.suite import Case, ToolSchema, case_digest, to_json
+from playhead.core.suites.suite import Case, ToolSchema, case_digest, to_json
 
 TOOLS = {
     "b": ToolSchema(name="b", description="second", parameters={"type": "object"}),

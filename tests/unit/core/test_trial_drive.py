@@ -8,10 +8,10 @@ from playhead.core.effects import ToolEffect
 from playhead.core.guards import Guard
 from playhead.core.policy import HistoryConfig, InjectConfig, ToolPolicy
 from playhead.core.protocol import parts
-from playhead.core.scoring import score
-from playhead.core.suite import Case, ToolSchema, schemas
-from playhead.core.tool_names import mapped, provider_names, renamed
-from playhead.core.trial_drive import ModelAsk, ModelSaid, Trace, bound, drive, loop, turn
+from playhead.core.suites.drive import ModelAsk, ModelSaid, Trace, bound, drive, loop, turn
+from playhead.core.suites.scoring import score
+from playhead.core.suites.suite import Case, ToolSchema, schemas
+from playhead.core.suites.tool_names import mapped, provider_names, renamed
 from playhead.testing.scripted_models import SCRIPTED, Coin, scripted
 
 TOOLS = {

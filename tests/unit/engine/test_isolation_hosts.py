@@ -1,6 +1,6 @@
 import pytest
 
-from playhead.engine.isolation_hosts import Endpoint, is_loopback, parse, parse_all, ports
+from playhead.engine.isolation.hosts import Endpoint, is_loopback, parse, parse_all, ports
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from playhead.core.policy import HistoryModel, LiveModel, LLMConfig, ToolPolicy
-from playhead.engine.isolation import Isolation, Level
-from playhead.engine.isolation_hosts import parse_all
-from playhead.engine.isolation_plan import isolation_for, model_endpoints
+from playhead.engine.isolation.guard import Isolation, Level
+from playhead.engine.isolation.hosts import parse_all
+from playhead.engine.isolation.plan import isolation_for, model_endpoints
 
 
 def plan(**fields: Any) -> Any:

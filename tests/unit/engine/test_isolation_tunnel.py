@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from playhead.engine import isolation_http
-from playhead.engine.isolation_dns import answer, question
-from playhead.engine.isolation_http import parse_head, upstream
-from playhead.engine.isolation_inside import hosts_file
+from playhead.engine.isolation import http as isolation_http
+from playhead.engine.isolation.dns import answer, question
+from playhead.engine.isolation.http import parse_head, upstream
+from playhead.engine.isolation.inside import hosts_file
 
 
 def query(name: str, kind: int = 1) -> bytes:

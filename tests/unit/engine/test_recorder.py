@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from playhead.core.redact import Redactor
+from playhead.core.redaction.redact import Redactor
 from playhead.core.values import NodeStatus, SessionStatus
 from playhead.engine import seam
 from playhead.engine.recorder import Recorder, close_all

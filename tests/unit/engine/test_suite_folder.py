@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from playhead.core.access_log import broken
-from playhead.core.redact import Redactor
-from playhead.engine.suite_folder import read_folder, write_folder
-from playhead.engine.suites import FolderSuite, StoredSuite, find_suite, note_access
+from playhead.core.redaction.redact import Redactor
+from playhead.engine.suites.folder import read_folder, write_folder
+from playhead.engine.suites.location import FolderSuite, StoredSuite, find_suite, note_access
 from playhead.errors import FormatError, NotFoundError, UsageError
 from playhead.store.memory import MemoryStore
 from playhead.testing.conformance.suites import a_suite

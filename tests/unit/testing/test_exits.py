@@ -3,7 +3,7 @@
 import inspect
 import typing
 
-from playhead.core.inject_plan import REPORT_FAILURE
+from playhead.core.recovery.plan import REPORT_FAILURE
 from playhead.testing import report_failure
 
 

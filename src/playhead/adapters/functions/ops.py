@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 from playhead.adapters.functions.tools import tool
 from playhead.core.values import JSON
 from playhead.engine.failures import rebuild
-from playhead.engine.op_calls import OpCall, learn_in_session, learn_variables, open_op
-from playhead.engine.op_context import OpContext
-from playhead.engine.op_errors import error_of
-from playhead.engine.ops import Access, Op, OpOptions, Slot, declared
+from playhead.engine.fixtures.op_calls import OpCall, learn_in_session, learn_variables, open_op
+from playhead.engine.fixtures.op_context import OpContext
+from playhead.engine.fixtures.op_errors import error_of
+from playhead.engine.fixtures.ops import Access, Op, OpOptions, Slot, declared
 from playhead.errors import OpError
 
 R = TypeVar("R")

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from playhead.core.canonical import to_stored
 from playhead.core.evaluation import EvaluationContext, as_text, texts
 from playhead.core.evaluators.builtin import Builtin, Params, listed
-from playhead.core.facts import Fact, find
+from playhead.core.facts.named import Fact, find
 from playhead.core.match import ABSENT, differences, matches, pattern_differences
 from playhead.core.schema import schema_errors, usable
 from playhead.core.values import Verdict

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from playhead.core.error_lint import Failure, template
 from playhead.core.fuzz.cases import Expectation
+from playhead.core.lint.errors import Failure, template
 from playhead.core.values import JSON
 
 DirectClass: TypeAlias = Literal["ok", "rejected", "crashed", "hung", "silently_accepted"]

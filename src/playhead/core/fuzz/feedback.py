@@ -6,7 +6,21 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from playhead.core.argument_schema import argument_errors
-from playhead.core.case_messages import (
+from playhead.core.effects import Effects, effect_of
+from playhead.core.evaluation import as_text, failed
+from playhead.core.facts.named import find
+from playhead.core.fuzz.cases import FuzzCase
+from playhead.core.fuzz.places import schema_at
+from playhead.core.injection import at_pointer, build, found_at
+from playhead.core.lint.errors import Failure, judge
+from playhead.core.match import equal
+from playhead.core.policy import CallView, InjectConfig
+from playhead.core.protocol import parts
+from playhead.core.protocol.parts import Message as Normal
+from playhead.core.protocol.shape import is_list
+from playhead.core.recovery.trial import MAX_STEPS, Recovery, classify
+from playhead.core.suites.drive import Drive, Trace, bound, loop
+from playhead.core.suites.messages import (
     call_node,
     call_part,
     case_nodes,
@@ -15,21 +29,7 @@ from playhead.core.case_messages import (
     read_outcome,
     result_part,
 )
-from playhead.core.effects import Effects, effect_of
-from playhead.core.error_lint import Failure, judge
-from playhead.core.evaluation import as_text, failed
-from playhead.core.facts import find
-from playhead.core.fuzz.cases import FuzzCase
-from playhead.core.fuzz.places import schema_at
-from playhead.core.injection import at_pointer, build, found_at
-from playhead.core.match import equal
-from playhead.core.policy import CallView, InjectConfig
-from playhead.core.protocol import parts
-from playhead.core.protocol.parts import Message as Normal
-from playhead.core.protocol.shape import is_list
-from playhead.core.recovery import MAX_STEPS, Recovery, classify
-from playhead.core.suite import Call, Case, Message, Tools, schemas
-from playhead.core.trial_drive import Drive, Trace, bound, loop
+from playhead.core.suites.suite import Call, Case, Message, Tools, schemas
 from playhead.core.values import JSON, Node, NodeKind, Outcome, OutcomeKind, Provenance
 
 Group: TypeAlias = Literal["corrected", "loop", "gave_up", "other"]
@@ -52,7 +52,7 @@ class Rejection(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FedBack:
-    """What the model did. ``outcome``: a class of `core.recovery`, ``right_answer`` or ``overflow``."""
+    """What the model did. ``outcome``: a class of `core.recovery.trial`, ``right_answer`` or ``overflow``."""
 
     outcome: str
     group: Group
@@ -176,7 +176,7 @@ def _enum(parameters: JSON, pointer: str) -> list[JSON]:
 def fed_back(
     trace: Trace, fuzz: FuzzCase, case: Case, tools: Tools, rejected: Rejection, effects: Effects | None = None
 ) -> FedBack:
-    """What a model did after the bad call, by the classes of `core.recovery`."""
+    """What a model did after the bad call, by the classes of `core.recovery.trial`."""
     declared = schemas(case, tools)
     kind = "empty" if fuzz.result is not None else "validation_error"
     config = InjectConfig(kind=kind, pointer=fuzz.pointer or None)

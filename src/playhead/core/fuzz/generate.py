@@ -16,7 +16,7 @@ from playhead.core.fuzz.near_misses import against_declared, against_meaning
 from playhead.core.fuzz.places import Place, drop, made_arguments, places, put
 from playhead.core.match import equal
 from playhead.core.protocol.shape import is_list, is_object
-from playhead.core.suite import ToolSchema
+from playhead.core.suites.suite import ToolSchema
 from playhead.core.values import JSON
 
 LONG_TEXT: Final = 100_000

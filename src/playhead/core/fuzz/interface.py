@@ -5,11 +5,11 @@ from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
 from playhead.core.fuzz.cases import FuzzCase, Perturbed, digest_of
-from playhead.core.labels import AnyOfLabel, CallLabel, FailSafelyLabel, Label, NoToolLabel, tools_of
-from playhead.core.matchers import is_matcher
 from playhead.core.plain_values import plain_json
 from playhead.core.protocol.shape import is_list, is_object, obj
-from playhead.core.suite import Call, Case, Message, Round, Tools, ToolSchema, offered, to_json
+from playhead.core.suites.labels import AnyOfLabel, CallLabel, FailSafelyLabel, Label, NoToolLabel, tools_of
+from playhead.core.suites.matchers import is_matcher
+from playhead.core.suites.suite import Call, Case, Message, Round, Tools, ToolSchema, offered, to_json
 from playhead.core.values import JSON
 
 UNCHANGED: Final = "unchanged"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from playhead.core.fuzz.places import Place
-from playhead.core.interface_lint import lists_values, names_date
+from playhead.core.lint.interface import lists_values, names_date
 from playhead.core.protocol.shape import is_list
 from playhead.core.values import JSON
 

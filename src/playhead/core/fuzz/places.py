@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from playhead.core.argument_schema import argument_errors
-from playhead.core.interface_lint import followed
+from playhead.core.lint.interface import followed
 from playhead.core.protocol.shape import is_list, is_object, obj
 from playhead.core.values import JSON
 

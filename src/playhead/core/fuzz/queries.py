@@ -14,9 +14,9 @@ from playhead.core.fuzz.places import schema_at
 from playhead.core.injection import at_pointer, found_at
 from playhead.core.match import equal
 from playhead.core.protocol import parts
-from playhead.core.scoring import Emitted
-from playhead.core.suite import Case, Message, Tools, ToolSchema, schemas
-from playhead.core.trial_drive import ModelAsk, Trace, answer_of
+from playhead.core.suites.drive import ModelAsk, Trace, answer_of
+from playhead.core.suites.scoring import Emitted
+from playhead.core.suites.suite import Case, Message, Tools, ToolSchema, schemas
 
 RANDOM: Final = "random"
 """The writer of the baseline: characters without a meaning."""

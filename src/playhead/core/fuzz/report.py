@@ -5,16 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from playhead.core.codec import dump, load
-from playhead.core.error_lint import Failure, judge_all
 from playhead.core.fuzz.cases import FuzzCase, FuzzSet
 from playhead.core.fuzz.direct import DIRECT_CLASSES, Told, class_of
 from playhead.core.fuzz.feedback import GROUPS, group_of
 from playhead.core.fuzz.findings import Finding, false_discovery_rate
 from playhead.core.fuzz.interface import UNCHANGED
+from playhead.core.lint.errors import Failure, judge_all
 from playhead.core.protocol.shape import obj
 from playhead.core.stats import clustered_rate, paired_rates, rate_interval
-from playhead.core.suite import ToolSchema
-from playhead.core.trials import ERROR_LIMIT, SuiteRun, Trial
+from playhead.core.suites.suite import ToolSchema
+from playhead.core.suites.trials import ERROR_LIMIT, SuiteRun, Trial
 from playhead.core.values import JSON
 
 FORMAT: Final = "playhead.fuzz_report/1"

@@ -5,14 +5,14 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
-from playhead.core.case_messages import outcome_of
 from playhead.core.effects import Effects
 from playhead.core.fuzz.cases import FAMILIES, Family, FuzzCase, FuzzSet, digest_of
 from playhead.core.fuzz.generate import Base, tool_cases
 from playhead.core.fuzz.grown import over_context, rows
 from playhead.core.fuzz.interface import interface_cases
 from playhead.core.protocol.shape import obj
-from playhead.core.suite import Case, Tools
+from playhead.core.suites.messages import outcome_of
+from playhead.core.suites.suite import Case, Tools
 from playhead.core.values import JSON, OutcomeKind
 
 CONTEXT: Final = 128_000

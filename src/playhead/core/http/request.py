@@ -8,8 +8,8 @@ from playhead.core.http.bodies import body_form
 from playhead.core.http.url import Url, pairs_of, parse_url, percent_decoded, tags_plain
 from playhead.core.keys import KeyView, strip
 from playhead.core.protocol.shape import is_list, is_object
-from playhead.core.secret_names import is_credential_name
-from playhead.core.secret_walk import Walk
+from playhead.core.redaction.names import is_credential_name
+from playhead.core.redaction.walk import Walk
 from playhead.core.values import JSON
 
 _TAGS = re.compile(r"\[REDACTED:[^\[\]]{1,200}\]")

@@ -11,7 +11,7 @@ from playhead.core.http.request import header
 from playhead.core.http.response import HttpAnswer, sorted_members
 from playhead.core.http.url import form_text
 from playhead.core.protocol.shape import is_list, is_object
-from playhead.core.redact import Redactor, StreamRedactor
+from playhead.core.redaction.redact import Redactor, StreamRedactor
 from playhead.core.values import JSON
 
 

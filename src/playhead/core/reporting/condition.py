@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from playhead.core.case_runs import counted, tallies
-from playhead.core.run_summary import CaseResult, RunSummary
 from playhead.core.stats import n_noninferiority, zero_event_n
+from playhead.core.suites.case_runs import counted, tallies
+from playhead.core.suites.summary import CaseResult, RunSummary
 
 OLD_DAYS = 90
 

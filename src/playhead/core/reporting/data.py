@@ -4,17 +4,17 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from playhead.core.case_history import History
-from playhead.core.case_runs import MEASURES, Measure, class_of, counted, results, tallies, tally
-from playhead.core.gate import GateReport
-from playhead.core.gate_json import gate_json, plain_json
-from playhead.core.gate_parts import recovery_rate
-from playhead.core.recovery_report import checklist
+from playhead.core.gate.judge import GateReport
+from playhead.core.gate.parts import recovery_rate
+from playhead.core.gate.report_json import gate_json, plain_json
+from playhead.core.recovery.report import checklist
 from playhead.core.reporting.condition import freshness, target_line
 from playhead.core.reporting.interface import interface_lines, tuned
-from playhead.core.run_summary import CaseResult, RecoveryResult, RunSummary
 from playhead.core.stats import clustered_rate, paired_rates, pass_k, recovery
-from playhead.core.suite_contents import Contents
+from playhead.core.suites.case_runs import MEASURES, Measure, class_of, counted, results, tallies, tally
+from playhead.core.suites.contents import Contents
+from playhead.core.suites.history import History
+from playhead.core.suites.summary import CaseResult, RecoveryResult, RunSummary
 
 FORMAT: Final = "playhead.report/1"
 _TOP: Final = 10

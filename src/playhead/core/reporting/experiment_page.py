@@ -14,7 +14,7 @@ def html(report: Mapping[str, Any], tables: Mapping[str, Rows]) -> str:
     """The page.
 
     Args:
-        report: as `core.experiment_report.report` gives it, with the gate's report under ``gate``, or None.
+        report: as `core.experiments.report.report` gives it, with the gate's report under ``gate``, or None.
         tables: rows under their heading, as a terminal shows them.
     """
     run, gate = report["run"], report["gate"]

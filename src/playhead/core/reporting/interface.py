@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from playhead.core.interface_lint import lint
-from playhead.core.recovery_report import recorded_texts
-from playhead.core.suite import Case, ToolSchema, offered
-from playhead.core.suite_contents import Contents
+from playhead.core.lint.interface import lint
+from playhead.core.recovery.report import recorded_texts
+from playhead.core.suites.contents import Contents
+from playhead.core.suites.suite import Case, ToolSchema, offered
 
 _FIRST: Final = ("overlap", "description_elsewhere", "vague_name", "values_in_prose", "type_in_prose", "no_description")
 """Rules that a report repeats, the ones first that make a model choose wrong."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from playhead.core.gate_parts import is_spending
+from playhead.core.gate.parts import is_spending
 from playhead.core.visible import one_line
 
 _SHOWN = 10

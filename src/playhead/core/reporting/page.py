@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
-from playhead.core.gate_parts import is_spending
+from playhead.core.gate.parts import is_spending
 from playhead.core.reporting.plots import differences_plot, recovery_plot, stability_plot, text
 
 _STYLE: Final = """

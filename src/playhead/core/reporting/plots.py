@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from playhead.core.run_summary import RECOVERY_CLASSES
+from playhead.core.suites.summary import RECOVERY_CLASSES
 from playhead.core.visible import one_line
 
 _GOOD: Final = "#2a7f4f"

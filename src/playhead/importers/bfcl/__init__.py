@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from playhead.core.labels import CallLabel, ExpectedCall, NoToolLabel
 from playhead.core.protocol.parts import stored
 from playhead.core.protocol.shape import is_list, is_object, obj
-from playhead.core.suite import Case, Intent, Message, Source, Suite, ToolSchema, add_tool
-from playhead.core.suite_contents import Contents, Skipped
+from playhead.core.suites.contents import Contents, Skipped
+from playhead.core.suites.labels import CallLabel, ExpectedCall, NoToolLabel
+from playhead.core.suites.suite import Case, Intent, Message, Source, Suite, ToolSchema, add_tool
 from playhead.core.values import JSON
 from playhead.errors import FormatError, UsageError
 from playhead.importers.bfcl.turns import Conversations, is_conversation, turn_cases

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from playhead.core.labels import AnyOfLabel, CallLabel, CallOption, ExpectedCall, NoToolLabel
 from playhead.core.protocol.parts import stored
 from playhead.core.protocol.shape import is_list, is_object, obj, objects
-from playhead.core.suite import Call, Case, Message, Round, Source, ToolSchema, add_tool
-from playhead.core.suite_contents import Skipped
+from playhead.core.suites.contents import Skipped
+from playhead.core.suites.labels import AnyOfLabel, CallLabel, CallOption, ExpectedCall, NoToolLabel
+from playhead.core.suites.suite import Call, Case, Message, Round, Source, ToolSchema, add_tool
 from playhead.core.values import JSON
 
 DOCS = "multi_turn_func_doc"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from playhead.core.cohorts import Cohort
-from playhead.core.experiment_runs import Experiment, ExperimentRun
+from playhead.core.experiments.runs import Experiment, ExperimentRun
 from playhead.errors import ConflictError, NotFoundError
 from playhead.store.ports import Store
 from playhead.testing.conformance.builders import START, a_session, session_id

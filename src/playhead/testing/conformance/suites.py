@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from playhead.core.access_log import broken
-from playhead.core.label_log import LabelEntry
-from playhead.core.suite import Case, Intent, Suite, ToolSchema
-from playhead.core.suite_contents import Contents
-from playhead.core.trials import SuiteRun, Trial, TrialStep
+from playhead.core.suites.contents import Contents
+from playhead.core.suites.label_log import LabelEntry
+from playhead.core.suites.suite import Case, Intent, Suite, ToolSchema
+from playhead.core.suites.trials import SuiteRun, Trial, TrialStep
 from playhead.core.values import Usage
 from playhead.errors import AmbiguousIdError, NotFoundError
 from playhead.store.ports import Store

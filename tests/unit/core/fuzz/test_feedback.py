@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from playhead.core.error_lint import Failure
 from playhead.core.fuzz.cases import FuzzCase
 from playhead.core.fuzz.feedback import FedBack, fed_back, feed_back, recorded_failures, rejection, started
 from playhead.core.fuzz.grown import over_context, rows
+from playhead.core.lint.errors import Failure
 from playhead.core.protocol import parts
-from playhead.core.suite import Case, ToolSchema
-from playhead.core.trial_drive import ModelAsk, ModelSaid, drive
+from playhead.core.suites.drive import ModelAsk, ModelSaid, drive
+from playhead.core.suites.suite import Case, ToolSchema
 from playhead.core.values import JSON
 
 SCHEMA = {

@@ -9,7 +9,7 @@ from playhead.core.fuzz.cases import FuzzCase
 from playhead.core.fuzz.generate import Base, bases, tool_cases
 from playhead.core.fuzz.near_misses import misspelt, synonyms
 from playhead.core.fuzz.places import drop, example, made_arguments, places, put, schema_at
-from playhead.core.suite import ToolSchema
+from playhead.core.suites.suite import ToolSchema
 
 
 def made(properties: dict[str, Any], *families: str, required: list[str] | None = None, **more: Any) -> list[FuzzCase]:

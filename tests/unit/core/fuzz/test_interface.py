@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from playhead.core.case_messages import round_messages
 from playhead.core.fuzz.cases import FuzzCase, FuzzSet, Perturbed, read_set
 from playhead.core.fuzz.interface import PERTURBATIONS, UNCHANGED, interface_cases, perturbed_case
 from playhead.core.fuzz.queries import RANDOM, random_query, request_for, writable
-from playhead.core.scoring import Attempt, score
-from playhead.core.suite import Case, ToolSchema, schemas
-from playhead.core.trial_drive import answer_of
+from playhead.core.suites.drive import answer_of
+from playhead.core.suites.messages import round_messages
+from playhead.core.suites.scoring import Attempt, score
+from playhead.core.suites.suite import Case, ToolSchema, schemas
 
 
 def tool(name: str, **more: Any) -> ToolSchema:

@@ -8,7 +8,7 @@ import pytest
 from playhead.core.http.request import HttpRequest, HttpRules, arguments_of, effect_of, tool_of, without
 from playhead.core.http.url import form_text, pairs_of, parse_url
 from playhead.core.keys import call_key
-from playhead.core.redact import Redactor
+from playhead.core.redaction.redact import Redactor
 
 URL = "https://api.example.com/v1/things"
 

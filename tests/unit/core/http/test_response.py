@@ -8,7 +8,7 @@ import pytest
 from playhead.core.canonical import parse_json, render
 from playhead.core.http.response import Broken, Chunk, HttpAnswer, has_no_body, kept, read, store
 from playhead.core.http.secrets import without_secrets
-from playhead.core.redact import Redactor
+from playhead.core.redaction.redact import Redactor
 
 
 def through_a_file(value: Any) -> Any:

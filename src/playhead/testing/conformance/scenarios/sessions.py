@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from typing import Any
 
-from playhead.core.redact import Redactor
+from playhead.core.redaction.redact import Redactor
 from playhead.core.totals import BUCKETS
 from playhead.core.values import Usage
 from playhead.engine import seam

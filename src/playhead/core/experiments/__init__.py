@@ -1,0 +1,1 @@
+"""Experiments: arms over cohorts, what their runs gave, and what that shows."""

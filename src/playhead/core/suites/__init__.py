@@ -1,0 +1,1 @@
+"""Suites, cases and labels; trials of them, and their scores."""
