@@ -52,6 +52,7 @@ def test_processes_without_end_are_ended(tools: DirectTools):
     told = tools.call("forks", {"n": 7})
     assert class_of(told, "semantic") == "crashed"
     assert "processes" in told.text
+    assert tools.call("later", {"n": 1}).text == "1"  # not the answer of the call before
     assert tools.call("fine", {"n": 1}).kind == "value"
 
 

@@ -136,7 +136,7 @@ class DirectTools:
         """Kills the fork of a call with everything below it; the process as well where it does not go on then."""
         if isinstance(pid, int) and self._process is not None:
             _kill(pid)
-            said = self._line(time.monotonic() + _END_SECONDS)
+            said = self._line(time.monotonic() + _END_SECONDS, most=None)
             if ("ended" in said or "answer" in said) and "gone" not in said and len(tree(self._process.pid)) == 1:
                 return
         self.close()
@@ -156,8 +156,9 @@ class DirectTools:
                         return False
         return not data
 
-    def _line(self, deadline: float) -> dict[str, Any]:
-        """The next answer; ``hung`` when none comes in time, ``ended`` when none can come."""
+    def _line(self, deadline: float, *, most: int | None = MOST_PROCESSES) -> dict[str, Any]:
+        """The next answer; ``hung`` when none comes in time, ``ended`` when none can come, ``many`` when it is not
+        waited for any longer because more than ``most`` processes run."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._answers, selectors.EVENT_READ)
             looked = time.monotonic()
@@ -170,10 +171,10 @@ class DirectTools:
                     self._buffer += data
                     if not data or len(self._buffer) > _MOST_LINE:
                         return {"ended": "the process that calls the tool was ended by it", "gone": True}
-                elif now - looked > 2 * _LOOK:
+                elif most is not None and now - looked > 2 * _LOOK:
                     looked = now
-                    if self._process is not None and len(tree(self._process.pid)) > MOST_PROCESSES:
-                        return {"ended": f"it started more than {MOST_PROCESSES} processes", "many": True}
+                    if self._process is not None and len(tree(self._process.pid)) > most:
+                        return {"ended": f"it started more than {most} processes", "many": True}
         line, _, self._buffer = self._buffer.partition(b"\n")
         try:
             return json.loads(line)
