@@ -238,8 +238,9 @@ def _answer(messages: list[Any], call: Any, value: Any) -> None:
 
 
 def _schema(tool: Any) -> dict[str, Any]:
-    names = [name for name in typing.get_type_hints(tool) if name != "return"]
-    return {"type": "object", "properties": {name: {} for name in names}, "required": names}
+    hints = {name: hint for name, hint in typing.get_type_hints(tool).items() if name != "return"}
+    properties = {name: {"type": "integer"} if hint is int else {} for name, hint in hints.items()}
+    return {"type": "object", "properties": properties, "required": list(hints)}
 
 
 class WireHarness(FunctionsHarness):

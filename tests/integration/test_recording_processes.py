@@ -53,6 +53,14 @@ def nodes(store: Store) -> list[Any]:
     return [node for session in sessions(store) for node in read(store, session.id)]
 
 
+def test_a_program_that_records_nothing_ends_without_a_word(folder: Path):
+    (folder / "program.py").write_text("import playhead.engine.recorder\n")
+    ran = subprocess.run(
+        [sys.executable, "program.py"], cwd=folder, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert (ran.stdout, ran.stderr) == ("", "")
+
+
 def test_what_flush_acknowledged_survives_kill_9_and_the_session_is_marked_abandoned(folder: Path):
     process = start(
         folder,

@@ -3,11 +3,13 @@
 It opens steps, finds the announced call that a tool call belongs to, and settles announced calls that no seam decided.
 """
 
+import logging
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from playhead.core.canonical import NoKeyError
+from playhead.core.schema import first_error
 from playhead.core.values import (
     JSON,
     Cost,
@@ -37,6 +39,9 @@ from playhead.errors import RecordingError
 __all__ = ["ActiveSession", "Ended", "ModelAnswers", "ModelDecision", "ModelView", "RecordingEnded", "ReplayState"]
 
 _MCP = re.compile(r"^mcp__.+?__")
+
+log = logging.getLogger("playhead")
+_unseen: set[tuple[str, str]] = set()
 
 
 class OpenTurn(NamedTuple):
@@ -86,6 +91,7 @@ class ActiveSession(Track):
         self.calls_seen = {NodeKind.MODEL_CALL: 0, NodeKind.TOOL_CALL: 0}  # opened so far, for checks that any were
         self.adoptable = False  # opened by a replay: the agent's own boundary becomes this session
         self._conversations: dict[Step | None, Conversations] = {}
+        self._tools: set[str] = set()  # whose calls a seam saw
 
     def met(self, adapter: str) -> None:
         """Remembers an adapter that sees something of this session: what it cannot do refuses replays of it."""
@@ -134,6 +140,7 @@ class ActiveSession(Track):
                 call_id = slot.call_id
         step = ToolStep(self, parent, tool, seq or self.next_seq(), arguments, slot, attempt, call_id)
         self.calls_seen[NodeKind.TOOL_CALL] += 1
+        self._tools.add(tool)
         self.recorder.push(step)
         return step
 
@@ -243,8 +250,21 @@ class ActiveSession(Track):
         outcome = Outcome(kind=kind, value=content)
         self.recorder.push(step)
         if self.replay is not None:
-            self._settle_replayed(self.replay, step, outcome, refused)
+            self._settle_replayed(self.replay, step, outcome, refused, own_answer=_misfits(slot))
+        elif not refused and slot.tool not in self._tools and not _misfits(slot):
+            self._warn_of_unseen_tool(slot.tool)
         step.observe(outcome)
+
+    def _warn_of_unseen_tool(self, tool: str) -> None:
+        if (self.agent, tool) in _unseen:
+            return
+        _unseen.add((self.agent, tool))
+        log.warning(
+            "playhead: tool %r of %r was answered and nothing saw it run: session %s has its result from the next "
+            "model request alone, and a replay could not keep it from running for real. Wrap it with @playhead.tool; "
+            "where an adapter should have seen it, its framework calls tools in a way that is not known here",
+            tool, self.agent, self.session_id,
+        )  # fmt: skip
 
     def _take(self, slot: Slot) -> ToolStep:
         with self.lock:
@@ -252,12 +272,18 @@ class ActiveSession(Track):
         slot.settled = True
         return ToolStep(self, slot.model.parent, slot.tool, slot.seq, slot.arguments, slot, attempt, slot.call_id)
 
-    def _settle_replayed(self, state: ReplayState, step: ToolStep, outcome: Outcome, refused: bool) -> None:
+    def _settle_replayed(
+        self, state: ReplayState, step: ToolStep, outcome: Outcome, refused: bool, *, own_answer: bool = False
+    ) -> None:
+        """An answer that does not say that it is a refusal may be one all the same, of a loop that checks calls itself
+        (``own_answer``), where a tool that is seen when it runs was not seen. It counts where the recording has it too.
+        """
         own = step.identity
         shown = Outcome(kind=outcome.kind, value=state.redact(outcome.value) if state.redact else outcome.value)
         with state.lock:
             rejection = state.tape.reject(step.ref, shown)
-            by = "rejected" if refused or rejection.same else "live"
+            refused = refused or (rejection.same and (own_answer or _is_seen(state, step.tool)))
+            by = "rejected" if refused else "live"
             recording = rejection.recording
             step.provenance = Provenance(by=by, node_id=recording.node_id if recording else None)
             state.note(
@@ -266,7 +292,7 @@ class ActiveSession(Track):
                     occurrence=own.occurrence, node_id=step.id,
                     from_session=recording.session_id if recording else None,
                     from_node=recording.node_id if recording else None,
-                    marks=("rejected again",) if rejection.same else () if refused else ("outside the seam",),
+                    marks=("outside the seam",) if not refused else ("rejected again",) if rejection.same else (),
                 )
             )  # fmt: skip
         if by == "live" and state.policy.config_for(step.tool).type != "passthrough":
@@ -334,6 +360,20 @@ def _refused(slot: Slot, part: JSON) -> bool:
     """Whether a result that no seam gave says that the framework refused the call before any tool ran."""
     offered = slot.model.offered
     return bool(part.get("is_error")) or _unreadable(slot) or (bool(offered) and slot.tool not in offered)
+
+
+def _is_seen(state: ReplayState, tool: str) -> bool:
+    """Whether the recording has a call of the tool that came through the seam."""
+    return any(attempt.source == "seam" for call in state.tape.recorded(tool) for attempt in call.attempts)
+
+
+def _misfits(slot: Slot) -> bool:
+    """Whether the arguments do not fit the tool's schema: then a loop of one's own may have answered in its stead."""
+    try:
+        arguments = thaw(slot.arguments)
+    except NoKeyError:
+        return False
+    return first_error(slot.model.offered.get(slot.tool, {}).get("parameters"), arguments) is not None
 
 
 def _unreadable(slot: Slot) -> bool:

@@ -1,6 +1,7 @@
 """The seam in a replay: claims in the model's order, stops, rejected calls, model history, the end of a recording."""
 
 import asyncio
+import logging
 import threading
 from typing import Any
 
@@ -27,7 +28,7 @@ from playhead.errors import MissError, RecordingError, ReplayStop
 from playhead.store.ports import SessionQuery
 
 begin: Any = seam.session
-TOOLS = [{"name": "search", "parameters": {"type": "object"}}]
+TOOLS = [{"name": "search", "parameters": {"type": "object", "properties": {"limit": {"type": "integer"}}}}]
 
 
 def text(role: str, words: str) -> dict[str, Any]:
@@ -201,7 +202,7 @@ def test_retries_under_one_call_id_get_their_attempts_and_one_more_is_a_miss(rec
     assert repr(seam.exception_of(got[0])) == "TimeoutError('slow')"
 
 
-def refuse(recorder: Recorder, content: str, tool: str = "nope", *, is_error: bool = False) -> Any:
+def refuse(recorder: Recorder, content: str, tool: str = "nope", *, is_error: bool = False, agent: str = "desk") -> Any:
     part = {
         "type": "tool_result",
         "id": "a",
@@ -209,7 +210,7 @@ def refuse(recorder: Recorder, content: str, tool: str = "nope", *, is_error: bo
         "content": content,
         **({"is_error": True} if is_error else {}),
     }
-    with begin("desk", recorder=recorder) as active:
+    with begin(agent, recorder=recorder) as active:
         ask(active, [Requested("a", tool, {"q": 1})])
         ask(active, [], [text("user", "hi"), {"role": "tool", "parts": [part]}])
     return active
@@ -237,6 +238,49 @@ def test_a_tool_that_ran_without_asking_stops_the_replay_unless_it_may_run_live(
     with seam.replaying(state):
         refuse(recorder, "a result", "search")
     assert rows(state) == [("search", "live")]
+
+
+def test_a_tool_that_ran_without_asking_while_recording_stops_the_replay_although_it_says_the_same(
+    recorder: Recorder, caplog: pytest.LogCaptureFixture
+):
+    with caplog.at_level(logging.WARNING, "playhead"):
+        refuse(recorder, "a result", "search", agent="warned")
+        refuse(recorder, "a result", "search", agent="warned")
+    (warned,) = caplog.records
+    assert "tool 'search' of 'warned' was answered and nothing saw it run" in warned.getMessage()
+    state = make_state(recorder)
+    with pytest.raises(RecordingError, match="outside playhead"), seam.replaying(state):
+        refuse(recorder, "a result", "search", agent="warned")
+    assert rows(state) == [("search", "live")]
+
+
+@pytest.mark.parametrize("arguments", [{"q": 1, "limit": "many"}, {"q": 1}], ids=["misfit", "fits"])
+def test_what_a_loop_of_ones_own_answers_instead_of_the_tool_is_served_by_being_answered_again(
+    recorder: Recorder, caplog: pytest.LogCaptureFixture, arguments: Any
+):
+    """Chat completions have no mark for an error result. The schema refuses the arguments, or the tool is one that is
+    seen when it runs."""
+
+    def run(content: str) -> None:
+        part = {"type": "tool_result", "id": "a", "name": "search", "content": content}
+        with begin("loop", recorder=recorder) as active:
+            ask(active, [Requested("b", "search", {"q": 2})])
+            step = active.tool_call("search", arguments={"q": 2}, call_id="b")
+            answer = step.decide()
+            step.observe(answer or Outcome(kind=OutcomeKind.VALUE, value="found"))
+            ask(active, [Requested("a", "search", arguments)])
+            ask(active, [], [text("user", "hi"), {"role": "tool", "parts": [part]}])
+
+    run("limit: no number")
+    assert caplog.records == []
+    state = make_state(recorder)
+    with seam.replaying(state):
+        run("limit: no number")
+    assert [(row.by, row.marks) for row in state.ledger if row.kind == "tool"] == [
+        ("served", ()), ("rejected", ("rejected again",)),
+    ]  # fmt: skip
+    with pytest.raises(RecordingError, match="outside playhead"), seam.replaying(make_state(recorder)):
+        run("other words")
 
 
 def test_model_history_answers_equal_requests_and_misses_others(recorder: Recorder):
