@@ -231,6 +231,31 @@ def test_a_program_that_ends_inside_a_session_leaves_it_written(folder: Path):
     store.close()
 
 
+def test_a_session_that_is_open_at_the_end_is_closed_although_a_fork_ended_the_writer(folder: Path):
+    _, err = finish(
+        start(
+            folder,
+            """
+            import os, warnings
+            warnings.simplefilter("ignore")
+            @tool
+            def add(n): return n
+            @agent("gen")
+            def gen(): yield add(1)
+            kept = gen()
+            next(kept)
+            pid = os.fork()
+            if pid == 0: os._exit(0)
+            os.waitpid(pid, 0)
+            """,
+        )
+    )
+    assert err == ""
+    store = opened(folder)
+    assert [(s.status, s.ended_at is not None) for s in sessions(store)] == [(SessionStatus.ABANDONED, True)]
+    store.close()
+
+
 def test_an_owner_is_gone_only_when_that_is_certain():
     assert not is_gone(own_name())
     host, pid, started = own_name().rsplit(":", 2)

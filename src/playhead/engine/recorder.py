@@ -130,9 +130,21 @@ class Recorder:
         with self._start_lock:
             if self._thread is None:
                 self._stopping = False
-                self._thread = threading.Thread(target=self._run, name="playhead-writer", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="playhead-writer", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # the process ends (Python 3.12), or may have no more threads
+                    self._awake = False
+                    self.count("unaided")
+                    return
+                self._thread = thread
                 _finish_before_pool_exit(self)
+
+    def _write_unaided(self) -> None:
+        """What the writer would do, where none could be started."""
+        with self._start_lock:
+            if self._thread is None:
+                self._drain()
 
     def _make_room(self) -> None:
         """Waits for the writer, at most the allowed time; then moves the oldest part of the queue to the spool."""
@@ -164,6 +176,8 @@ class Recorder:
         try:
             self._queue.append(mark)
             self._wake_writer()
+            if self._thread is None:
+                self._write_unaided()
             return mark.done.wait(timeout) and mark.stored
         finally:
             self._waiting -= 1

@@ -235,6 +235,21 @@ def test_at_the_end_of_the_process_open_sessions_are_closed_as_abandoned():
     assert stored(store)[0].status is NodeStatus.CANCELLED
 
 
+def test_where_no_thread_can_be_started_the_one_that_closes_writes(monkeypatch: pytest.MonkeyPatch):
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    store = MemoryStore()
+    recorder = Recorder(store)
+    monkeypatch.setattr("threading.Thread.start", refuse)
+    run(recorder, 1)
+    assert recorder.flush()
+    assert len(stored(store)) == 1
+    run(recorder, 1)
+    assert recorder.close()
+    assert len(stored(store)) == 2
+
+
 def test_an_idle_recorder_wakes_up_again(recorder: Recorder, recorded: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("playhead.engine.recorder._LINGER", 1)
     run(recorder, 1)
