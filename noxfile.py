@@ -33,7 +33,7 @@ MAIN: dict[str, dict[str, list[str]]] = {
 THIN: dict[str, dict[str, list[str]]] = {
     "mcp": {"oldest": ["mcp==1.21.2"], "newest": ["mcp"]},
     "google-genai": {"oldest": ["google-genai==1.40.0"], "newest": ["google-genai", "aiohttp"]},
-    "google-adk": {"oldest": ["google-adk==2.9.0"], "newest": ["google-adk"]},
+    "google-adk": {"oldest": ["google-adk[mcp]==2.9.0"], "newest": ["google-adk[mcp]"]},
     "smolagents": {"oldest": ["smolagents[openai]==1.24.0"], "newest": ["smolagents[openai]"]},
     "crewai": {"oldest": ["crewai==1.15.20"], "newest": ["crewai"]},
     "litellm": {"oldest": ["litellm==1.110.2"], "newest": ["litellm"]},

@@ -18,7 +18,11 @@ from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import InMemoryRunner, Runner
+from google.adk.tools import FunctionTool, LongRunningFunctionTool
+from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.mcp_tool import McpToolset, StdioConnectionParams
 from google.genai import types
+from mcp import StdioServerParameters
 from pydantic import BaseModel, PrivateAttr
 from suite import try_scenario
 
@@ -117,8 +121,10 @@ class Follower(Script):
         return types.Content(role="model", parts=[types.Part(text=f"saw {mine}")])
 
 
-def tool_of(body: Callable[..., Any]) -> Callable[..., Any]:
+def tool_of(body: Any) -> Any:
     """A function that the framework takes for a tool; signals of a scenario are its own."""
+    if isinstance(body, BaseTool):
+        return body
 
     @functools.wraps(body)
     async def tool(**arguments: Any) -> Any:
@@ -140,33 +146,56 @@ class Signalled(BaseException):
 class Agent:
     """An agent of the framework with its runner."""
 
-    def __init__(self, script: Script, **options: Any) -> None:
+    def __init__(self, script: Script, *, toolset: Any = None, **options: Any) -> None:
         spec = script._spec
+        self.toolset = toolset
+        if toolset is not None:
+            options["tools"] = [toolset]
         settings = types.GenerateContentConfig(**spec.settings) if spec.settings else None
+        tools = [tool_of(t) for t in spec.tools]
         agent = LlmAgent(
-            name=spec.name, model=script, instruction=spec.system or "", tools=[tool_of(t) for t in spec.tools],
-            generate_content_config=settings, **options,
+            name=spec.name, model=script, instruction=spec.system or "", generate_content_config=settings,
+            **{"tools": tools, **options},
         )  # fmt: skip
         self.script = script
         self.runner = InMemoryRunner(agent=agent, app_name=spec.name)
         self.session: Any = None
 
     async def run(self, prompt: str, *, stream: bool = False) -> str:
+        try:
+            return (await self.told(types.Part(text=prompt), stream=stream))[0]
+        finally:
+            if self.toolset is not None:
+                await self.toolset.close()
+
+    async def told(self, part: types.Part, *, stream: bool = False) -> tuple[str, list[types.FunctionCall]]:
+        """What the agent said to a part of a message, and the calls that wait for somebody."""
         if self.session is None:
             self.session = await self.runner.session_service.create_session(
                 app_name=self.runner.app_name, user_id="u"
             )  # fmt: skip
-        message = types.Content(role="user", parts=[types.Part(text=prompt)])
         config = RunConfig(streaming_mode=StreamingMode.SSE) if stream else None
-        said = ""
+        said, waiting = "", []
         try:
             async for event in self.runner.run_async(
-                user_id="u", session_id=self.session.id, new_message=message, run_config=config
-            ):
+                user_id="u", session_id=self.session.id, new_message=types.Content(role="user", parts=[part]),
+                run_config=config,
+            ):  # fmt: skip
+                waits = event.long_running_tool_ids or ()
+                waiting += [call for call in event.get_function_calls() if call.id in waits]
                 if event.is_final_response() and event.content:
                     said = "".join(part.text or "" for part in event.content.parts or ())
         except Signalled as signal:
             raise NotApplicable("the framework has no retry signal") from signal
+        return said, waiting
+
+    async def run_with(self, prompt: str, answer: Callable[[types.FunctionCall], Any]) -> str:
+        """Runs on with an answer at each pause."""
+        said, waiting = await self.told(types.Part(text=prompt))
+        while waiting:
+            call = waiting.pop()
+            given = types.FunctionResponse(id=call.id, name=call.name, response=answer(call))
+            said, waiting = await self.told(types.Part(function_response=given))
         return said
 
 
@@ -178,13 +207,6 @@ class ADKHarness(AdapterHarness):
     buckets = tuple(name for name in BUCKETS if name != "input_cache_write")
     many = 5
     rounds = 5
-    luck = {  # noqa: RUF012
-        "S19": "tools of MCP servers have not been tried",
-        "S20-deferred": "long-running tools have not been tried",
-        "S20-granted": "confirmations of tools have not been tried",
-        "S20-denied": "confirmations of tools have not been tried",
-        "S20-changed": "confirmations of tools have not been tried",
-    }
     never = {  # noqa: RUF012
         "S8-schema": "the framework checks no arguments against a tool's schema: the tool itself fails",
     }
@@ -227,6 +249,30 @@ class ADKHarness(AdapterHarness):
 
         ask.__name__ = name
         return ask
+
+    def approval_tool(self, body: Callable[..., Any]) -> Any:
+        return FunctionTool(tool_of(body), require_confirmation=True)
+
+    async def run_with_approval(self, agent: Agent, prompt: str, answer: Callable[[str], bool]) -> str:
+        def confirmed(call: types.FunctionCall) -> Any:
+            return {"confirmed": answer((call.args or {})["originalFunctionCall"]["name"])}
+
+        return await agent.run_with(prompt, confirmed)
+
+    def deferred_tool(self, name: str) -> Any:
+        async def elsewhere(q: str) -> None:
+            """Runs elsewhere."""
+
+        elsewhere.__name__ = name
+        return LongRunningFunctionTool(elsewhere)
+
+    async def run_deferred(self, agent: Agent, prompt: str, result: Callable[[str], Any]) -> str:
+        return await agent.run_with(prompt, lambda call: {"result": result(str(call.name))})
+
+    def with_mcp(self, spec: Spec, command: Sequence[str]) -> Agent:
+        program = StdioServerParameters(command=command[0], args=list(command[1:]))
+        params = StdioConnectionParams(server_params=program, timeout=60)
+        return Agent(Script.of(spec), toolset=McpToolset(connection_params=params))
 
     def structured(self, spec: Spec) -> Agent:
         class Answer(BaseModel):
@@ -355,6 +401,32 @@ class Seller(Script):
         if not mine:
             return types.Content(role="model", parts=[_asking(Call("price", {"item": "tea"}))])
         return types.Content(role="model", parts=[types.Part(text=f"sold {len(mine)}")])
+
+
+def test_a_long_running_tool_that_gave_a_status_gets_the_recorded_result_later(bench: Bench) -> None:
+    live: list[str] = []
+
+    def order(item: str) -> dict[str, str]:
+        """Orders."""
+        live.append(item)
+        return {"status": "pending"}
+
+    playhead.install()
+    spec = Spec(turns=[[Call("order", {"item": "tea"})]])
+    brought = ["arrived"]
+
+    def run(prompt: str) -> Any:
+        agent = Agent(Script.of(spec), tools=[LongRunningFunctionTool(order)])
+        return asyncio.run(agent.run_with(prompt, lambda call: {"status": brought[0]}))
+
+    baseline = bench.record(run, INPUTS)
+    assert [c.outcome.value for c in baseline.calls if c.outcome] == [{"status": "pending"}, {"status": "arrived"}]
+    assert [c.call.attempt for c in baseline.calls if c.call] == [1, 2]
+    assert "arrived" in baseline.output
+    live.clear()
+    brought[0] = "lost"
+    result = bench.replay(baseline, run)
+    assert (result.output, live) == (baseline.output, []), result.message
 
 
 def test_the_plugin_given_by_hand_records_inside_a_session_of_ours(bench: Bench) -> None:

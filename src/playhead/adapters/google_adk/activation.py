@@ -17,7 +17,7 @@ from playhead.engine.running import scope_of, wanted
 
 _CALLBACKS = (
     "before_tool_callback", "after_tool_callback", "on_tool_error_callback", "before_model_callback",
-    "after_model_callback", "on_model_error_callback",
+    "after_model_callback", "on_model_error_callback", "on_user_message_callback",
 )  # fmt: skip
 
 
@@ -41,7 +41,10 @@ def _run(patches: Patches, original: Any) -> Any:
             return
         _plug_in(self)
         talk = f"{self.app_name}/{given.get('user_id')}/{given.get('session_id')}"  # a run goes on from its last one
-        scope = scope_of(self, self.app_name, _inputs(given), by=CODEC, history=[talk])
+        problems = ["the run goes on after a pause of another one"] if _answers(given) else []
+        scope = scope_of(
+            self, self.app_name, _inputs(given), by=CODEC, history=[talk], not_replayable=problems
+        )  # fmt: skip
         scope.messages = [talk]
         said: list[str] = []
         scope.open()
@@ -74,6 +77,12 @@ def _plug_in(runner: Any) -> None:
     manager = runner.plugin_manager
     if manager.get_plugin(NAME) is None:
         manager.plugins.insert(0, PlayheadPlugin())
+
+
+def _answers(given: dict[str, Any]) -> bool:
+    """Whether the message answers a call of an earlier run."""
+    message = given.get("new_message")
+    return any(part.function_response is not None for part in (message.parts or () if message is not None else ()))
 
 
 def _inputs(given: dict[str, Any]) -> dict[str, Any]:

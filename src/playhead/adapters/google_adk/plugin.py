@@ -11,62 +11,21 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.base_tool import BaseTool
 
-from playhead.adapters.google_adk.requests import CODEC, VERSION, override, request_of, response_of, result_of
-from playhead.core.canonical import from_stored, to_stored
+from playhead.adapters.google_adk.pauses import Waiting
+from playhead.adapters.google_adk.requests import CODEC, override, request_of, response_of, result_of
+from playhead.adapters.google_adk.results import DICTS, Returned
 from playhead.core.protocol.parts import as_arguments
-from playhead.core.protocol.shape import is_object
-from playhead.core.values import Native, Outcome, OutcomeKind
-from playhead.engine.calling import Shape, guarded, opened, told
+from playhead.core.values import JSON, OutcomeKind
+from playhead.engine.calling import guarded, opened, told
 from playhead.engine.frames import FRAME, leave
 from playhead.engine.model_step import ModelStep
-from playhead.engine.seam import AgentStep, Requested, ToolStep, current, exception_of, value_of
+from playhead.engine.seam import AgentStep, Requested, ToolStep, current, exception_of
 
 NAME = "playhead"
 
 
 _NOT_CALLS = frozenset({"transfer_to_agent", "set_model_response", "exit_loop", "finish_task"})
 """Tools of the framework that are part of an agent's answer or of its flow: they run, and are no calls."""
-_ACTIONS = ("escalate", "skip_summarization", "transfer_to_agent")
-
-
-class Dicts(Shape):
-    """What a tool's call leaves: its value, and what it did to the session by its context."""
-
-    def outcome(self, result: Any) -> Outcome:
-        """Of the value and the context's actions."""
-        value, actions = result
-        if isinstance(value, dict) and set(value) == {"error"} and isinstance(value["error"], str):
-            return Outcome(kind=OutcomeKind.RESULT_ERROR, value=to_stored(value["error"]))
-        done: dict[str, Any] = {name: getattr(actions, name, None) for name in _ACTIONS}
-        done["state"] = dict(actions.state_delta or {})
-        kept = {name: what for name, what in done.items() if what}
-        native = Native(codec=CODEC, version=VERSION, data={"actions": to_stored(kept)}) if kept else None
-        return Outcome(kind=OutcomeKind.VALUE, value=to_stored(value), native=native)
-
-    def value(self, outcome: Outcome) -> Any:
-        """The framework takes None for "nobody answered"; it writes a tool's None as this dictionary."""
-        value = value_of(outcome)
-        return {"result": None} if value is None else value
-
-    def again(self, outcome: Outcome, context: Any) -> None:
-        """Does to the session what the recorded call did."""
-        native = outcome.native
-        if native is None or native.codec != CODEC or native.version != VERSION or not is_object(native.data):
-            return
-        done: Any = from_stored(native.data.get("actions"))
-        for name, what in (done or {}).items():
-            if name == "state":
-                for key, value in what.items():
-                    context.state[key] = value
-            elif name in _ACTIONS:
-                setattr(context.actions, name, what)
-
-    def refusal(self, outcome: Outcome) -> dict[str, Any]:
-        text = outcome.error.message if outcome.error is not None else outcome.value
-        return {"error": text if isinstance(text, str) else repr(text)}
-
-
-DICTS = Dicts()
 
 
 class _Open:
@@ -87,6 +46,12 @@ class PlayheadPlugin(BasePlugin):
         super().__init__(name=NAME)
         self._models: dict[tuple[str, str | None, str], _Open] = {}
         self._tools: dict[int, _Open] = {}
+        self._waiting = Waiting()
+
+    # what a person or somebody else says to a call that waits
+
+    async def on_user_message_callback(self, *, invocation_context: Any, user_message: Any) -> Any:
+        return await self._waiting.answered(user_message)
 
     # models
 
@@ -139,9 +104,11 @@ class PlayheadPlugin(BasePlugin):
     async def before_tool_callback(self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
         if tool.name in _NOT_CALLS or type(tool) is BaseTool:  # the framework's stand-in for an unknown tool
             return None
-        step = opened(tool.name, tool_args, by=CODEC, call_id=tool_context.function_call_id)
+        step = opened(tool.name, tool_args, by=CODEC, call_id=tool_context.function_call_id, note=_about(tool))
         if step is None:
             return None
+        if tool.is_long_running:
+            self._waiting.add(step, tool_args)
         answer = await step.decide_async()
         if answer is None:
             self._tools[id(tool_context)] = _Open(step, FRAME.set(step))
@@ -149,16 +116,19 @@ class PlayheadPlugin(BasePlugin):
         self._tools[id(tool_context)] = _Open(step, None, served=True)
         step.observe(answer)
         if answer.kind is OutcomeKind.ERROR and answer.error is not None:
-            _raising(tool)[id(tool_context)] = exception_of(answer)
+            _answering(tool)[id(tool_context)] = exception_of(answer)
             return None
         DICTS.again(answer, tool_context)
-        return DICTS.give(step, answer)
+        given = DICTS.give(step, answer)
+        if given is None:
+            _answering(tool)[id(tool_context)] = None
+        return given
 
     async def after_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any, result: Any) -> None:
         found = self._tools.pop(id(tool_context), None)
         if found is not None and not found.served:
             leave(found.token)
-            told(found.step, (result, tool_context.actions), DICTS)
+            told(found.step, Returned(result, tool, tool_context), DICTS)
 
     async def on_tool_error_callback(self, *, tool: Any, tool_args: Any, tool_context: Any, error: Any) -> None:
         found = self._tools.pop(id(tool_context), None)
@@ -177,23 +147,34 @@ def _with_ids(response: LlmResponse) -> list[str]:
     return made
 
 
-def _raising(tool: Any) -> dict[int, Exception]:
-    """Exceptions that a tool has to raise, by the context of the call. What a hook raises is another exception."""
-    known = getattr(tool, "_playhead_raises", None)
+def _about(tool: Any) -> dict[str, JSON]:
+    """Attributes of a call: of a tool of an MCP server its own name."""
+    bare = getattr(getattr(tool, "raw_mcp_tool", None), "name", None)
+    return {"bare_tool": bare} if isinstance(bare, str) else {}
+
+
+def _answering(tool: Any) -> dict[int, Exception | None]:
+    """What a tool has to raise, or that it gives nothing, by the context of the call.
+
+    What a hook raises is another exception, and a hook that gives nothing has not answered.
+    """
+    known = getattr(tool, "_playhead_answers", None)
     if known is not None:
         return known
-    raises: dict[int, Exception] = {}
+    answers: dict[int, Exception | None] = {}
     live = tool.run_async
 
     @functools.wraps(live)
     async def run_async(*, args: Any, tool_context: Any) -> Any:
-        error = raises.pop(id(tool_context), None)
+        if id(tool_context) not in answers:
+            return await live(args=args, tool_context=tool_context)
+        error = answers.pop(id(tool_context))
         if error is not None:
             raise error
-        return await live(args=args, tool_context=tool_context)
+        return None
 
-    tool._playhead_raises, tool.run_async = raises, run_async
-    return raises
+    tool._playhead_answers, tool.run_async = answers, run_async
+    return answers
 
 
 def _place(context: Any) -> tuple[str, str | None, str]:
