@@ -115,7 +115,7 @@ class ClaudeAgent:
         usage: dict[str, Any] = {} if self.usage is None else {"usage": self.usage}
         if turn < len(self.spec.turns):
             return Reply(calls=[self.call(call) for call in self.spec.turns[turn]], **usage)
-        seen = [_text(block["content"]) for m in messages for block in _results(m)]
+        seen = [_text(block["content"]) for n in range(len(messages)) for block in _results(messages, n)]
         return Reply(self.spec.says(seen) if self.spec.says else f"saw {seen}", **usage)
 
     def call(self, call: Asked) -> Call:
@@ -191,9 +191,16 @@ def _said(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _results(message: dict[str, Any]) -> list[dict[str, Any]]:
+def _results(messages: list[dict[str, Any]], place: int) -> list[dict[str, Any]]:
+    """The results in a message, as they were asked for: the program gives those of agents as they end."""
+    asked = [block["id"] for block in _blocks(messages[place - 1], "tool_use")] if place else []
+    found = _blocks(messages[place], "tool_result")
+    return sorted(found, key=lambda b: asked.index(b["tool_use_id"]) if b["tool_use_id"] in asked else len(asked))
+
+
+def _blocks(message: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     content = message["content"]
-    return [b for b in content if b.get("type") == "tool_result"] if isinstance(content, list) else []
+    return [block for block in content if block.get("type") == kind] if isinstance(content, list) else []
 
 
 def _text(content: Any) -> str:
