@@ -1,5 +1,6 @@
 """Wrapping methods of other people's classes, and taking it back: what `install()` of adapters is made of."""
 
+import inspect
 import threading
 from collections.abc import Callable, Mapping
 from importlib import metadata
@@ -35,6 +36,9 @@ class Patches:
         self._made.clear()
 
 
+_ANY = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+
+
 def _attributes(owner: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", vars(owner))
 
@@ -51,6 +55,16 @@ def require(package: str, page: str, hooks: Mapping[str, Any]) -> None:
             f"{package} {_version(package)} has no {', '.join(missing)}: its calls would not be recorded",
             hint=f"use a version that docs/{page} names, or a newer playhead",
         )
+
+
+def unknown_parameters(hook: Any, ours: Any) -> list[str]:
+    """The parameters of a framework's hook that what we put in its place does not take."""
+    theirs = getattr(hook, "__code__", None)
+    code = getattr(ours, "__code__", None)
+    if theirs is None or code is None or code.co_flags & _ANY == _ANY:
+        return []
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return [name for name in theirs.co_varnames[: theirs.co_argcount + theirs.co_kwonlyargcount] if name not in known]
 
 
 def _version(package: str) -> str:

@@ -4,7 +4,9 @@ What is wrapped is the public `query`; a name that was imported from the package
 """
 
 import functools
+import logging
 import threading
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -18,7 +20,9 @@ from playhead.engine.patching import require
 from playhead.engine.zero_code import sessions_wanted
 from playhead.errors import RecordingError
 
+log = logging.getLogger("playhead")
 _lock = threading.Lock()
+_told: set[str] = set()
 
 
 def install() -> None:
@@ -64,13 +68,27 @@ def _refuse_stream() -> None:
         )
 
 
+def _tell_of_unknown(more: Mapping[str, Any]) -> None:
+    """Options that a newer framework takes, and this adapter does not know: the query is not recorded."""
+    names = ", ".join(sorted(more))
+    problem = f"a query was given {names}, which this version of playhead does not know"
+    state = seam.replay_here()
+    if state is not None:
+        raise state.refuse(RecordingError(problem, hint="use a version that docs/adapter-claude-agent-sdk.md names"))
+    if names not in _told:
+        _told.add(names)
+        log.warning("playhead: %s: the query is not recorded", problem)
+
+
 def _wrapped(original: Any) -> Any:
-    def query(*, prompt: Any, options: Any = None, transport: Any = None) -> Any:
+    def query(*, prompt: Any, options: Any = None, transport: Any = None, **more: Any) -> Any:
         wanted = seam.is_seen(wanted=sessions_wanted())
         if wanted and not isinstance(prompt, str):
             _refuse_stream()
-        if not wanted or not isinstance(prompt, str):
-            return original(prompt=prompt, options=options, transport=transport)
+        if wanted and more:
+            _tell_of_unknown(more)
+        if not wanted or more or not isinstance(prompt, str):
+            return original(prompt=prompt, options=options, transport=transport, **more)
         return PlayheadClaudeRunner(DEFAULT).query(prompt=prompt, options=options, transport=transport)
 
     wrapped: Any = functools.wraps(original)(query)

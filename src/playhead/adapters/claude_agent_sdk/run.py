@@ -190,6 +190,8 @@ class Run:
         self.active.metadata["terminal"] = told
         self.root.note(**told)
         total, whole = messages.total_usage(result)
+        # Claude spent tokens: where no model call was seen, neither wire nor messages are as they were
+        self.scope.asks_models = total is not None and bool(total.output_visible)
         counted = add_usage([u for u, nested in self.usages if whole or not nested])
         rest = remainder(total, counted) if total is not None else None
         if rest is not None:

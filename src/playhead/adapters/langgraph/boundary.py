@@ -3,11 +3,13 @@
 `invoke` goes through `stream` in the framework; the inner of the two is then let through.
 """
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 from weakref import WeakKeyDictionary
+
+from langchain_core.messages import AIMessage
 
 from playhead.adapters.langgraph import inputs
 from playhead.adapters.langgraph.guard import trouble
@@ -23,6 +25,9 @@ _root_graphs: WeakKeyDictionary[seam.ActiveSession, Any] = WeakKeyDictionary()
 
 OUTPUTS: ContextVar[list[Any] | None] = ContextVar("playhead_langgraph_outputs", default=None)
 """Takes the outputs of runs that end, for who starts a graph and sees only its stream."""
+
+_BY_MODEL = ("run-", "lc_run-")
+"""How the ids of messages begin that a chat model made."""
 
 _INVOKED: ContextVar[Any] = ContextVar("playhead_langgraph_invoked", default=None)
 
@@ -46,6 +51,8 @@ class _Run:
     """One run of a graph."""
 
     def __init__(self, graph: Any, given: Any, config: Any, context: Any, entry: str) -> None:
+        self._alone = not (getattr(graph, "checkpointer", None) or getattr(graph, "cache", None))
+        self._given = given
         self.thread: Any = obj(obj(config).get("configurable")).get("thread_id")
         self.state: Any = None
         kept, refused = inputs.encode(given, config, context, entry)
@@ -81,11 +88,18 @@ class _Run:
 
     def _conclude(self) -> None:
         said = inputs.messages_of(self.state)
+        self.scope.asks_models = bool(self.running.root) and self._alone and self._was_answered(said)
         last = said[-1] if said else self.running.answers.get("last")
         self.scope.output = inputs.output(self.state, self.running.answers.get("last"))
         if (ended := OUTPUTS.get()) is not None:
             ended.append(self.scope.output)
         self.scope.messages = [_End(last, self.thread)]
+
+    def _was_answered(self, said: Sequence[Any]) -> bool:
+        """Whether the state holds a message that a chat model made in this run: the framework marks it with its id."""
+        before = {getattr(message, "id", None) for message in inputs.messages_of(self._given)}
+        ids = {str(message.id) for message in said if isinstance(message, AIMessage) and message.id not in before}
+        return any(id.startswith(_BY_MODEL) for id in ids)
 
 
 def _executable(graph: Any) -> frozenset[str] | None:

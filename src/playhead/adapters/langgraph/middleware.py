@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware import AgentMiddleware, ModelRequest
+from langchain.agents.middleware.types import ToolCallRequest
 
 from playhead.adapters.langgraph import models, tools
 from playhead.adapters.langgraph.guard import trouble
 from playhead.adapters.langgraph.scope import RUNNING, Running
 from playhead.engine import seam
+from playhead.engine.patching import require, unknown_parameters
 
 
 class PlayheadMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -25,6 +27,10 @@ class PlayheadMiddleware(AgentMiddleware[Any, Any, Any]):
     """
 
     tools = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        check()
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         with _running(request):
@@ -39,6 +45,22 @@ class PlayheadMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         return await handler(_with_tool(request))
+
+
+def check() -> None:
+    """Looks for every hook.
+
+    Raises:
+        RecordingError: this version of the framework would not call one, so nothing would be recorded.
+    """
+    found: dict[str, Any] = {}
+    for name in ("wrap_model_call", "awrap_model_call", "wrap_tool_call", "awrap_tool_call"):
+        hook = getattr(AgentMiddleware, name, None)
+        found[f"AgentMiddleware.{name}"] = hook is not None
+        unknown = unknown_parameters(hook, getattr(PlayheadMiddleware, name))
+        found |= {f"AgentMiddleware.{name} without {parameter!r}": False for parameter in unknown}
+    found |= {f"{cls.__name__}.override": hasattr(cls, "override") for cls in (ModelRequest, ToolCallRequest)}
+    require("langchain", "adapter-langgraph.md", found)
 
 
 def _with_model(request: Any) -> Any:

@@ -25,6 +25,10 @@ class Naming:
         self.recorder = recorder
 
 
+class _RefusedError(Exception):
+    """Options that the framework does not take."""
+
+
 class Prepared:
     """A run that is open, with the options that the framework is given for it: copies, with our model and hooks."""
 
@@ -37,7 +41,7 @@ class Prepared:
         """Puts our model and hooks in.
 
         Raises:
-            Exception: options that the framework will refuse; it says so best itself.
+            _RefusedError: options that the framework will refuse; it says so best itself.
         """
         given = self.options.get("run_config")
         if isinstance(given, RunConfig):
@@ -45,7 +49,10 @@ class Prepared:
             config.__dict__.update(vars(given))
         else:
             fields = cast("dict[str, Any]", given or {})
-            config = RunConfig(**fields)
+            try:
+                config = RunConfig(**fields)
+            except Exception as error:
+                raise _RefusedError from error
             if "model_provider" not in fields:
                 self._own_provider = config.model_provider
         model = config.model
@@ -74,7 +81,10 @@ def _prepared(agent: Any, given: Any, options: dict[str, Any], naming: Naming) -
     prepared = Prepared(run, dict(options))
     try:
         prepared.wire()
-    except Exception:  # noqa: BLE001 - the framework refuses the same options with its own words
+    except _RefusedError:
+        return None
+    except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
+        run.trouble(error, "preparing a run")
         return None
     return prepared if run.open(naming.agent, naming.recorder) else None
 

@@ -8,8 +8,8 @@ from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 
 from playhead.adapters.pydantic_ai import deferred, models, tools
-from playhead.adapters.pydantic_ai.run import Run
-from playhead.engine.patching import require
+from playhead.adapters.pydantic_ai.run import Run, check_begun
+from playhead.engine.patching import require, unknown_parameters
 from playhead.engine.recorder import Recorder
 
 _HOOKS = (
@@ -26,6 +26,9 @@ def check() -> None:
         RecordingError: this version of the framework would not call one, so its runs would not be recorded.
     """
     found = {f"AbstractCapability.{name}": hasattr(AbstractCapability, name) for name in _HOOKS}
+    for name in _HOOKS:
+        unknown = unknown_parameters(getattr(AbstractCapability, name, None), getattr(Playhead, name, None))
+        found |= {f"AbstractCapability.{name} without {parameter!r}": False for parameter in unknown}
     require("pydantic-ai-slim", "adapter-pydantic-ai.md", {"Agent.iter": "iter" in vars(Agent), **found})
 
 
@@ -80,6 +83,7 @@ class Playhead(AbstractCapability[Any]):
     # --- model ---
 
     async def wrap_model_request(self, ctx: Any, *, request_context: Any, handler: Any) -> Any:
+        check_begun(self._run)
         if self._run is None:
             return await handler(request_context)
         return await models.around(self._run, request_context, handler)
@@ -91,6 +95,7 @@ class Playhead(AbstractCapability[Any]):
     # --- tools ---
 
     async def wrap_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any) -> Any:
+        check_begun(self._run)
         if self._run is None:
             return await handler(args)
         return await tools.execute(self._run, ctx, call, tool_def, args, handler)

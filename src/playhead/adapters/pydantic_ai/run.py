@@ -38,6 +38,7 @@ class Run:
         self.paused: set[str] = set()  # ids of calls that paused inside their tool
         self.cut: Any = None  # the turn of a stream that was cancelled, for a reason that the run tells later
         self.is_root = False
+        self.begun = False
         self._failure: BaseException | None = None
 
     @property
@@ -58,6 +59,7 @@ class Run:
         self, ctx: RunContext[Any], handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
         """The run inside its session, turn or agent call."""
+        self.begun = True
         try:
             scope = self.scope = self._opened(ctx)
         except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
@@ -150,6 +152,27 @@ class Run:
             active.recorder.count("errors", error)
         else:
             log.warning("playhead failed while %s", doing, exc_info=error)
+
+
+_told: set[str] = set()
+
+
+def check_begun(run: Run | None) -> None:
+    """For hooks inside a run: one that the framework began without telling us is warned of, as nothing records it.
+
+    Raises:
+        ReplayStop: in a replay, which such a run would leave.
+    """
+    if run is not None and run.begun:
+        return
+    hook = "for_run" if run is None else "wrap_run"
+    problem = f"pydantic-ai did not call {hook} before the first step of a run"
+    state = seam.replay_here()
+    if state is not None:
+        raise state.stop(RecordingError(problem, hint="use a version that docs/adapter-pydantic-ai.md names"))
+    if hook not in _told:
+        _told.add(hook)
+        log.warning("playhead: %s: it is not recorded. Use a version that docs/adapter-pydantic-ai.md names", problem)
 
 
 def last_response(ctx: RunContext[Any]) -> ModelResponse | None:
