@@ -56,6 +56,7 @@ def replay(
         evaluators: what judges the result, ``fidelity`` when left out; `EvaluatorConfig` gives one parameters.
         evaluate_baselines: whether they judge the baseline too.
         store: an opened store, else the project's.
+        force: replays an abandoned session, or one in which a tool ran without being seen.
 
     Raises:
         RefusedError: preflight said no. PolicyError: a policy or override that is not valid.

@@ -71,7 +71,7 @@ class Way:
         label: A name to find them by.
         idempotency_key: Creating again with the same key gives the first replays back and makes nothing.
         allow_live: Run tools that the policy lets go live without asking.
-        force: Replay an abandoned session.
+        force: Replay an abandoned session, or one in which a tool ran without being seen.
         timeout: Seconds that the agent may take.
         isolation: Guard around the agent's processes: the best there is, a required one, or off.
         wait: Run the replay, or see it run, and report what came of it; else a worker runs it later. Left out, it

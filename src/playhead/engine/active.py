@@ -252,10 +252,14 @@ class ActiveSession(Track):
         if self.replay is not None:
             self._settle_replayed(self.replay, step, outcome, refused, own_answer=_misfits(slot))
         elif not refused and slot.tool not in self._tools and not _misfits(slot):
-            self._warn_of_unseen_tool(slot.tool)
+            self._note_unseen_tool(slot.tool)
         step.observe(outcome)
 
-    def _warn_of_unseen_tool(self, tool: str) -> None:
+    def _note_unseen_tool(self, tool: str) -> None:
+        """Nothing could keep it from running for real in a replay, so preflight asks first."""
+        known: Any = self.metadata.setdefault("unseen_tools", [])
+        if tool not in known:
+            known.append(tool)
         if (self.agent, tool) in _unseen:
             return
         _unseen.add((self.agent, tool))

@@ -137,6 +137,7 @@ def plan_replay(
         *_version_reasons(version, spec, policy, request, inline),
         *_unmet(version, baseline, policy, model_policy, request, nodes),
         *_unanswerable(baseline, policy),
+        *_unseen(baseline, policy, request.force),
         *_policy_reasons(policy, writer, cohort),
     ]
     if request.override is not None:
@@ -247,6 +248,18 @@ def _unanswerable(baseline: Session, policy: ToolPolicy) -> list[str]:
         f'tool {tool!r} was used: {reason}; let it run live: {{"tools": {{"{tool}": {{"type": "passthrough"}}}}}}'
         for tool, reason in found.items()
         if not isinstance(policy.config_for(tool), PassthroughConfig)
+    ]
+
+
+def _unseen(baseline: Session, policy: ToolPolicy, force: bool) -> list[str]:
+    """Tools that ran without being seen: as long as they do, they run for real, and a replay is stopped after that."""
+    found: Any = baseline.metadata.get("unseen_tools") or ()
+    return [
+        f"tool {tool!r} ran without being seen when this was recorded, so it would run for real before the replay is "
+        "stopped; wrap it (@playhead.tool, or the adapter of its framework), then --force (force=True) replays; or let "
+        f'it run live: {{"tools": {{"{tool}": {{"type": "passthrough"}}}}}}'
+        for tool in found
+        if not force and not isinstance(policy.config_for(tool), PassthroughConfig)
     ]
 
 

@@ -304,9 +304,10 @@ def _after_fork_in_child() -> None:
 def close_all(timeout: float = 10.0) -> None:
     """At the end of the process: closes open sessions as abandoned and writes everything."""
     context: Any = sys.modules.get("playhead.engine.context")  # where it was never loaded no session was open
-    for active in () if context is None else context.open_sessions():
-        active.finish(SessionStatus.ABANDONED)
-        context.unregister(active)
+    if context is not None:
+        for active in context.open_sessions():
+            active.finish(SessionStatus.ABANDONED)
+            context.unregister(active)
     for recorder in list(_recorders):
         recorder.close(timeout)
 

@@ -21,6 +21,7 @@ from playhead.adapters import openai_agents as adapter
 from playhead.core.policy import HistoryModel
 from playhead.core.values import NodeKind
 from playhead.engine.project import use_recorder
+from playhead.errors import RefusedError
 from playhead.store.ports import SessionQuery
 from playhead.testing.conformance.bench import Bench
 from playhead.testing.servers import Call, ModelServer, Reply
@@ -195,7 +196,9 @@ def test_a_session_that_only_the_wire_saw_replays_through_the_adapter_and_back(
     wire_only = bench.record(lambda prompt: run(prompt, False), {"prompt": "go"})
     adapter.install()
     LIVE.clear()
-    result = bench.replay(wire_only, lambda prompt: run(prompt, False))
+    with pytest.raises(RefusedError, match="ran without being seen"):
+        bench.replay(wire_only, lambda prompt: run(prompt, False))
+    result = bench.replay(wire_only, lambda prompt: run(prompt, False), force=True)
 
     assert LIVE == []
     assert result.by == ["served"]
