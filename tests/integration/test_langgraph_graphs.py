@@ -1,5 +1,6 @@
 """Compiled graphs, tool nodes, direct tool calls, deep agents and interrupts, recorded and replayed."""
 
+import asyncio
 import operator
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, TypedDict
@@ -15,7 +16,8 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import InjectedToolCallId, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
+from langgraph.config import get_stream_writer
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.prebuilt import InjectedState, ToolNode, ToolRuntime, tools_condition
 from langgraph.types import Command, Send, interrupt
@@ -266,6 +268,64 @@ def test_a_fan_out_to_tools_by_send_keeps_each_call_its_answer(bench: Bench) -> 
 
     baseline = bench.record(run, {"prompt": "go"})
     assert len(baseline.calls) == 4
+    faithful(bench, baseline, run, live)
+
+
+def test_an_agent_that_hands_over_with_its_messages_leaves_each_of_them_once(bench: Bench) -> None:
+    """The way of swarms and supervisors: the messages that a tool gives back are those of the state, by their ids."""
+    live: list[Any] = []
+
+    @tool
+    def to_bob(runtime: ToolRuntime[Any, Any]) -> Command[Any]:
+        """Hands over."""
+        live.append(None)
+        moved = ToolMessage("moved", tool_call_id=runtime.tool_call_id)
+        return Command(goto="bob", graph=Command.PARENT, update={"messages": [*runtime.state["messages"], moved]})
+
+    def run(prompt: str) -> str:
+        graph: Any = StateGraph(MessagesState)
+        alice = create_agent(Fake(script=[calling(("to_bob", {}))]), [to_bob], name="alice")
+        graph.add_node("alice", alice, destinations=("bob",))
+        graph.add_node("bob", create_agent(Fake(script=[]), [], name="bob"))
+        graph.add_edge(START, "alice")
+        said = graph.compile(name="swarm").invoke({"messages": [("user", prompt)]})["messages"]
+        return str([m.content for m in said])
+
+    baseline = bench.record(run, {"prompt": "go"})
+    assert baseline.session.output == "['go', '', 'moved', 'done']"
+    faithful(bench, baseline, run, live)
+
+
+MODES: tuple[Any, ...] = ("updates", "messages", "values", "custom", "tasks", "checkpoints", "debug")
+
+
+@pytest.mark.parametrize("modes", [list(MODES), *MODES], ids=str)
+def test_what_tools_write_to_the_stream_comes_again_in_every_mode(bench: Bench, modes: Any) -> None:
+    live: list[Any] = []
+
+    @tool
+    async def walk(n: int, runtime: ToolRuntime[Any, Any]) -> str:
+        """Walks."""
+        live.append(n)
+        get_stream_writer()({"step": n})
+        runtime.stream_writer(("turn", n))
+        return "walked"
+
+    async def stream(prompt: str) -> str:
+        model = Fake(script=[calling(("walk", {"n": 1})), calling(("walk", {"n": 2}))])
+        graph = create_agent(model, [walk], name="tour", checkpointer=InMemorySaver())
+        seen: list[str] = []
+        config: Any = {"configurable": {"thread_id": "t"}}
+        async for found in graph.astream({"messages": [("user", prompt)]}, config, stream_mode=modes):
+            mode, chunk = found if isinstance(modes, list) else (modes, found)
+            seen.append(f"{mode}: {chunk if mode == 'custom' else len(chunk)}")
+        return "\n".join(seen)
+
+    def run(prompt: str) -> str:
+        return asyncio.run(stream(prompt))
+
+    baseline = bench.record(run, {"prompt": "go"})
+    assert ("('turn', 2)" in baseline.session.output) == ("custom" in modes)
     faithful(bench, baseline, run, live)
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
 from langchain_core.tools.base import BaseTool as Base
-from langgraph._internal._constants import CONFIG_KEY_SEND
+from langgraph._internal._constants import CONFIG_KEY_RUNTIME, CONFIG_KEY_SEND
 from langgraph.types import Command, Send
 from pydantic import PrivateAttr
 
@@ -20,14 +20,15 @@ from playhead.core.values import Native, Outcome, OutcomeKind
 from playhead.errors import RecordingError
 
 
-def test_the_private_name_by_which_tools_write_to_the_state_is_still_the_frameworks() -> None:
+def test_the_private_names_by_which_tools_write_beside_returning_are_still_the_frameworks() -> None:
     assert channel.SEND == CONFIG_KEY_SEND, "LangGraph renamed its channel-send key: change playhead's channel.SEND"
+    assert channel.RUNTIME == CONFIG_KEY_RUNTIME, "LangGraph renamed its runtime key: change playhead's channel.RUNTIME"
 
 
 def test_writes_are_kept_beside_being_sent_without_those_of_the_framework() -> None:
     sent: list[Any] = []
     kept: list[Any] = []
-    config = channel.watched({"configurable": {channel.SEND: sent.extend, "thread_id": "t"}}, kept)
+    config = channel.watched({"configurable": {channel.SEND: sent.extend, "thread_id": "t"}}, kept, [])
     config["configurable"][channel.SEND]([("files", {"a": 1}), ("__resume__", [True])])
     assert kept == [("files", {"a": 1})]
     assert sent == [("files", {"a": 1}), ("__resume__", [True])]
@@ -104,6 +105,17 @@ def test_the_call_id_of_a_result_becomes_that_of_the_call_that_gets_it() -> None
     given = Command(update={"messages": [ToolMessage("x", tool_call_id="old"), ToolMessage("y", tool_call_id="else")]})
     made = objects.decode(objects.encode(given, "old"), "new")
     assert [m.tool_call_id for m in made.update["messages"]] == ["new", "else"]
+
+
+def test_messages_of_the_state_that_are_given_back_are_those_of_the_run_that_gets_them() -> None:
+    before = [HumanMessage("hi", id="h1"), AIMessage("hm", id="a1"), HumanMessage("hi", id="h2")]
+    given = Command(update={"messages": [*before, RemoveMessage(id="a1"), AIMessage("changed", id="a1")]})
+    now: list[Any] = [HumanMessage("hi", id="h7"), AIMessage("other", id="a7"), HumanMessage("hi", id="h8")]
+    stored = objects.encode(given, "c", before)
+    made = objects.decode(stored, "c", now).update["messages"]
+    assert made == [*now, RemoveMessage(id="a7"), AIMessage("changed", id="a7")]
+    assert all(message is not one for message, one in zip(made, now, strict=False))
+    assert objects.decode(stored, "c") == given, "a run whose state has no such places gets what was recorded"
 
 
 def test_an_object_that_nobody_knows_is_refused_not_described() -> None:

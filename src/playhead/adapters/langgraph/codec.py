@@ -3,11 +3,12 @@
 The JSON value of an outcome is what the model is shown, or what `tool.invoke` returns where no model is involved. An
 envelope beside it holds what the framework's object is more than that: ``result`` a whole message or command,
 ``artifact`` the second half of a ``content_and_artifact`` pair, ``writes`` what the tool wrote to the graph's state on
-the side, ``raised`` that the tool asked for an error result by raising.
+the side, ``chunks`` what it wrote to the graph's stream, ``raised`` that the tool asked for an error result by raising.
 """
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, get_type_hints
 
 import orjson
@@ -27,6 +28,18 @@ VERSION = 1
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
+@dataclass(slots=True)
+class Beside:
+    """What a tool did beside returning: ``writes`` to the state, ``chunks`` for the stream."""
+
+    writes: list[Write] = field(default_factory=list[Write])
+    chunks: list[Any] = field(default_factory=list[Any])
+
+    @property
+    def anything(self) -> bool:
+        return bool(self.writes or self.chunks)
+
+
 def is_plain(result: object) -> bool:
     """Whether a result is JSON-like data that comes back as it is."""
     if type(result) in _PLAIN:
@@ -39,22 +52,26 @@ def is_plain(result: object) -> bool:
         return False
 
 
-def encode_result(tool: BaseTool, result: Any, call_id: str | None, writes: Sequence[Write] = ()) -> Outcome:
-    """What is kept of what a tool's body returned.
+def encode_result(
+    tool: BaseTool, result: Any, call_id: str | None, beside: Beside | None = None, messages: Sequence[Any] = ()
+) -> Outcome:
+    """What is kept of what a tool's body returned; ``messages`` are those of the state that it was given.
 
     Raises:
         NoKeyError: it has no stored form, not even as the text that the model is shown.
     """
     native: dict[str, JSON] = {}
-    if writes:
-        native["writes"] = [[channel, objects.encode(value, call_id)] for channel, value in writes]
+    if beside is not None and beside.writes:
+        native["writes"] = [[channel, objects.encode(value, call_id, messages)] for channel, value in beside.writes]
+    if beside is not None and beside.chunks:
+        native["chunks"] = [data for chunk in beside.chunks if (data := _chunk(chunk, call_id)) is not None]
     pair = objects.as_tuple(result) if tool.response_format == "content_and_artifact" else ()
     if len(pair) == 2:
         result, artifact = pair
-        native["artifact"] = objects.encode(artifact, call_id)
+        native["artifact"] = objects.encode(artifact, call_id, messages)
     shown, failed = _shown(result, call_id)
     if shown is not result:
-        native["result"] = objects.encode(result, call_id)
+        native["result"] = objects.encode(result, call_id, messages)
     try:
         value = _value(shown, native, call_id)
     except NoKeyError:
@@ -63,6 +80,13 @@ def encode_result(tool: BaseTool, result: Any, call_id: str | None, writes: Sequ
         native.pop("result", None)
         value = as_text(shown)  # the model is shown this text, so nothing is lost to it
     return outcome(OutcomeKind.RESULT_ERROR if failed else OutcomeKind.VALUE, value, native)
+
+
+def _chunk(chunk: Any, call_id: str | None) -> JSON:
+    try:
+        return {"chunk": objects.encode(chunk, call_id)}
+    except NoKeyError:
+        return None  # progress for whoever watches: no reason to lose the call
 
 
 def outcome(kind: OutcomeKind, value: JSON, native: dict[str, JSON] | None = None) -> Outcome:
@@ -132,21 +156,25 @@ def _lowered(value: Any) -> Any:
 # --- back -----------------------------------------------------------------------------------------------------------
 
 
-def decode_result(tool: BaseTool, answer: Outcome, call_id: str | None) -> Any:
+def decode_result(tool: BaseTool, answer: Outcome, call_id: str | None, messages: Sequence[Any] = ()) -> Any:
     """What the tool's body would have returned, fresh."""
     data = held(answer)
     if "result" in data:
-        result = objects.decode(data["result"], call_id)
+        result = objects.decode(data["result"], call_id, messages)
         result = _typed(tool, result) if call_id is None else result
     else:
         result = from_stored(answer.value)
     if tool.response_format != "content_and_artifact":
         return result
-    return result, objects.decode(data["artifact"], call_id) if "artifact" in data else None
+    return result, objects.decode(data["artifact"], call_id, messages) if "artifact" in data else None
 
 
-def writes_of(answer: Outcome, call_id: str | None) -> list[Write]:
-    return [(channel, objects.decode(value, call_id)) for channel, value in held(answer).get("writes", ())]
+def writes_of(answer: Outcome, call_id: str | None, messages: Sequence[Any] = ()) -> list[Write]:
+    return [(channel, objects.decode(value, call_id, messages)) for channel, value in held(answer).get("writes", ())]
+
+
+def chunks_of(answer: Outcome, call_id: str | None) -> list[Any]:
+    return [objects.decode(chunk["chunk"], call_id) for chunk in held(answer).get("chunks", ())]
 
 
 def _typed(tool: BaseTool, value: Any) -> Any:

@@ -92,6 +92,15 @@ def messages_of(state: Any) -> Sequence[Any]:
     return found if is_list(found) else []
 
 
+def messages_given(arguments: Any) -> Sequence[Any]:
+    """The messages of the graph's state that a tool was given: the state or its messages injected, or its runtime's."""
+    for value in obj(arguments).values():
+        found = messages_of(getattr(value, "state", value))
+        if found and isinstance(found[0], BaseMessage):
+            return found
+    return []
+
+
 def output(state: Any, last: AIMessage | None) -> Any:
     """What a run gave: the last answer's text for a conversation, with other parts of the state beside it; else all.
 

@@ -15,7 +15,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools.base import BaseTool, ToolException
 from pydantic import ValidationError
 
-from playhead.adapters.langgraph import channel, codec, giving, objects, twins
+from playhead.adapters.langgraph import channel, codec, giving, inputs, objects, twins
 from playhead.adapters.langgraph.about import about, arguments
 from playhead.adapters.langgraph.guard import trouble
 from playhead.core.canonical import NoKeyError, to_stored
@@ -34,7 +34,7 @@ class Arrival:
     given: Any
     config: Any
     entered: bool = False
-    writes: list[channel.Write] = field(default_factory=list[channel.Write])
+    beside: codec.Beside = field(default_factory=codec.Beside)
 
 
 _ARRIVAL: ContextVar[Arrival | None] = ContextVar("playhead_langgraph_call", default=None)
@@ -50,7 +50,7 @@ def seen(tool: BaseTool) -> BaseTool:
 
 def arrive(tool: BaseTool, live: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`BaseTool.run` of a twin."""
-    arrival = _arrived(tool, args, kwargs)
+    arrival, args = _arrived(tool, args, kwargs)
     token = _ARRIVAL.set(arrival)
     try:
         result = live(*args, **kwargs)
@@ -67,7 +67,7 @@ async def arrive_async(
     tool: BaseTool, live: Callable[..., Awaitable[Any]], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """`BaseTool.arun` of a twin."""
-    arrival = _arrived(tool, args, kwargs)
+    arrival, args = _arrived(tool, args, kwargs)
     token = _ARRIVAL.set(arrival)
     try:
         result = await live(*args, **kwargs)
@@ -80,12 +80,16 @@ async def arrive_async(
     return result
 
 
-def _arrived(tool: BaseTool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arrival:
+def _arrived(tool: BaseTool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Arrival, tuple[Any, ...]]:
     config = kwargs.get("config")
     arrival = Arrival(tool, kwargs.get("tool_call_id"), args[0] if args else kwargs.get("tool_input"), config)
     if channel.sender(config) is not None:
-        arrival.config = kwargs["config"] = channel.watched(kwargs["config"], arrival.writes)
-    return arrival
+        beside = arrival.beside
+        arrival.config = kwargs["config"] = channel.watched(kwargs["config"], beside.writes, beside.chunks)
+        arrival.given = channel.watched_arguments(arrival.given, beside.chunks)
+        if args:
+            args = (arrival.given, *args[1:])
+    return arrival, args
 
 
 def _ended(arrival: Arrival, ending: Any) -> None:
@@ -143,7 +147,8 @@ class _Call:
     def give(self, answer: Outcome) -> Any:
         self.step.observe(answer)
         try:
-            return giving.give(self.tool, answer, self.arrival.call_id, self.arrival.config)
+            arrival = self.arrival
+            return giving.give(self.tool, answer, arrival.call_id, arrival.config, inputs.messages_given(arrival.given))
         except Exception as error:
             if not _meant(answer, error):
                 trouble(error, f"giving a recorded outcome to tool {self.tool.name!r}")
@@ -161,10 +166,11 @@ class _Call:
     def returned(self, result: Any) -> None:
         arrival = self.arrival
         try:
-            if not arrival.writes and codec.is_plain(result):
+            if not arrival.beside.anything and codec.is_plain(result):
                 self.step.returned(result)
             else:
-                self.step.observe(codec.encode_result(self.tool, result, arrival.call_id, arrival.writes))
+                given = inputs.messages_given(arrival.given)
+                self.step.observe(codec.encode_result(self.tool, result, arrival.call_id, arrival.beside, given))
         except NoKeyError:
             self.step.returned(result)  # the recorder says which part has no stored form, and why
         except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
