@@ -6,6 +6,7 @@ the machine knows; nothing else needs a network.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 import nox
 
@@ -34,10 +35,12 @@ THIN: dict[str, dict[str, list[str]]] = {
     "mcp": {"oldest": ["mcp==1.21.2"], "newest": ["mcp"]},
     "google-genai": {"oldest": ["google-genai==1.40.0"], "newest": ["google-genai", "aiohttp"]},
     "google-adk": {"oldest": ["google-adk[mcp]==2.9.0"], "newest": ["google-adk[mcp]"]},
-    "smolagents": {"oldest": ["smolagents[openai]==1.24.0"], "newest": ["smolagents[openai]"]},
+    "smolagents": {
+        "oldest": ["smolagents[openai,mcp]==1.24.0", "mcp<2"], "newest": ["smolagents[openai,mcp]", "mcp<2"],
+    },
     "crewai": {"oldest": ["crewai==1.15.20"], "newest": ["crewai"]},
     "litellm": {"oldest": ["litellm==1.110.2"], "newest": ["litellm"]},
-}
+}  # fmt: skip
 """The thin adapters: their own tests, which the development environment skips where the framework is not there."""
 
 APART = {
@@ -53,13 +56,13 @@ TOOLS = ["httpx", "httpx2", "pytest>=9", "pytest-randomly", "pytest-xdist"]
 PYTEST = ["python", "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider"]
 
 
-def trying(path: str, needs: list[str], page: str | None = None) -> Callable[[nox.Session], None]:
-    """A session that installs the project with a framework and runs the tests of one file, and its page."""
+def trying(paths: list[str], needs: list[str], page: str | None = None) -> Callable[[nox.Session], None]:
+    """A session that installs the project with a framework and runs the tests of its files, and its page."""
 
     def session(session: nox.Session) -> None:
         session.install("-e", ".", *TOOLS, *needs)
         # frameworks, old ones first of all, warn while they are imported
-        session.run(*PYTEST, "-W", "ignore", path, *session.posargs, env={"PLAYHEAD_CONFORMANCE": "all"})
+        session.run(*PYTEST, "-W", "ignore", *paths, *session.posargs, env={"PLAYHEAD_CONFORMANCE": "all"})
         if page is not None:
             session.run(*PYTEST, "tests/docs/test_code_blocks.py", "-k", f"python_blocks and {page}")
 
@@ -80,12 +83,12 @@ def measuring(harness: str, needs: list[str]) -> Callable[[nox.Session], None]:
 
 for adapter, versions in MAIN.items():
     for which, needs in versions.items():
-        nox.session(name=f"{which}-{adapter}")(trying(f"tests/contract/test_adapter_{adapter}.py", needs))
+        nox.session(name=f"{which}-{adapter}")(trying([f"tests/contract/test_adapter_{adapter}.py"], needs))
 
 for adapter, versions in THIN.items():
-    path = f"tests/thin/test_{adapter.replace('-', '_')}.py"
-    nox.session(name=f"thin-{adapter}")(trying(path, versions["newest"], f"adapter-{adapter}.md"))
-    nox.session(name=f"thin-oldest-{adapter}")(trying(path, versions["oldest"]))
+    paths = sorted(str(path) for path in Path("tests/thin").glob(f"test_{adapter.replace('-', '_')}*.py"))
+    nox.session(name=f"thin-{adapter}")(trying(paths, versions["newest"], f"adapter-{adapter}.md"))
+    nox.session(name=f"thin-oldest-{adapter}")(trying(paths, versions["oldest"]))
 
 for adapter, harness in APART.items():
     nox.session(name=f"measure-{adapter}")(measuring(harness, THIN[adapter]["newest"]))

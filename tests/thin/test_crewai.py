@@ -4,7 +4,8 @@
 import asyncio
 import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,10 @@ os.environ |= {
 pytest.importorskip("crewai", reason="framework not installed")
 
 from crewai import LLM, Agent, Crew, Task, hooks
+from crewai.mcp import MCPServerStdio
+from crewai.mcp.tool_resolver import MCPToolResolver
 from crewai.tools import BaseTool
+from crewai.utilities.string_utils import sanitize_tool_name
 from pydantic import create_model
 from suite import try_scenario
 
@@ -78,13 +82,10 @@ _NO_SIGNALS = "the framework has no signals of tools: what a tool raises is told
 class CrewAIHarness(ServedHarness):
     name = "crewai"
     distribution = "crewai"
+    entries = ("sync", "async", "stream")
     rounds, many = 3, 2
 
     luck = {  # noqa: RUF012
-        "S16": "crews that stream have not been tried",
-        "S16-broken": "crews that stream have not been tried",
-        "S16-early": "crews that stream have not been tried",
-        "S19": "tools of MCP servers have not been tried",
         "S3": "hooks are not told the ids of calls: equal calls at once are told apart by their arrival",
         "S17-parallel": "hooks are not told the ids of calls: equal calls at once are told apart by their arrival",
     }
@@ -104,7 +105,33 @@ class CrewAIHarness(ServedHarness):
         return agent.agent.kickoff(inputs={"prompt": prompt}).raw
 
     async def run(self, agent: Served, prompt: str, *, entry: Entry = "async", history: Any = None) -> str:
-        return (await agent.agent.kickoff_async(inputs={"prompt": prompt})).raw
+        if entry != "stream":
+            return (await agent.agent.kickoff_async(inputs={"prompt": prompt})).raw
+        agent.agent.stream = True
+        streaming = await agent.agent.kickoff_async(inputs={"prompt": prompt})
+        async for _ in streaming:
+            pass
+        return streaming.result.raw
+
+    def breaking_stream(self, spec: Spec, after: str, error: Exception) -> Served:
+        """The framework begins a task again that failed, unless it is told not to."""
+        made = super().breaking_stream(spec, after, error)
+        made.agent.agents[0].max_retry_limit = 0
+        return made
+
+    async def stop_early(self, agent: Served, prompt: str) -> None:
+        agent.agent.stream = True
+        streaming = await agent.agent.kickoff_async(inputs={"prompt": prompt})
+        await anext(aiter(streaming))
+        await streaming.aclose()
+
+    def with_mcp(self, spec: Spec, command: Sequence[str]) -> Served:
+        """The framework puts a name that it makes of the command before those of a server's tools."""
+        server = MCPServerStdio(command=command[0], args=list(command[1:]))
+        named = [[replace(c, tool=_prefix(server) + c.tool) for c in turn] for turn in spec.turns]
+        made = self.build(replace(spec, turns=named))
+        made.agent.agents[0].mcps = [server]
+        return made
 
     async def conversation(self, agent: Served, prompts: Any) -> str:
         raise NotApplicable("a crew has no history: each kickoff begins anew")
@@ -121,6 +148,11 @@ class CrewAIHarness(ServedHarness):
 
     def deactivate(self) -> None:
         playhead.uninstall()
+
+
+def _prefix(server: MCPServerStdio) -> str:
+    *_, name = MCPToolResolver._create_transport(server)
+    return f"{sanitize_tool_name(name)}_"
 
 
 @pytest.fixture
@@ -211,13 +243,19 @@ def test_hooks_that_somebody_cleared_are_back_at_the_next_run(bench: Bench) -> N
     assert len(baseline.calls) == 2
 
 
-def test_a_run_outside_any_session_is_one_and_a_crew_starts_again_from_it(tmp_path: Any, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_run_outside_any_session_is_one_and_a_crew_starts_again_from_it(
+    stream: bool, tmp_path: Any, monkeypatch: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
     live: list[Any] = []
     playhead.install()
     with ModelServer(lambda step, body: PLAN[step % 2]) as server:
         crew = crew_of(server.openai_url, _served(live))
-        assert crew.kickoff(inputs={"prompt": "go"}).raw == "done"
+        crew.stream = stream
+        result = crew.kickoff(inputs={"prompt": "go"})
+        assert not stream or list(result)
+        assert (result.result if stream else result).raw == "done"
         playhead.flush()
         live.clear()
         result = playhead.replay("last", agent=crew, model_policy=HistoryModel())

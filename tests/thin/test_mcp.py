@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import gc
 import inspect
 import json
 import sys
@@ -22,7 +23,9 @@ from mcp.shared.message import SessionMessage  # noqa: E402
 from suite import sample, try_scenario  # noqa: E402
 
 from playhead.adapters import mcp as adapter  # noqa: E402
-from playhead.core.values import NodeKind, OutcomeKind, ReplayStatus  # noqa: E402
+from playhead.adapters.mcp.results import Results  # noqa: E402
+from playhead.core.values import JSON, NodeKind, OutcomeKind, ReplayStatus  # noqa: E402
+from playhead.engine.calling import called_async, opened  # noqa: E402
 from playhead.errors import RecordingError  # noqa: E402
 from playhead.testing.conformance.adapter import (  # noqa: E402
     AdapterHarness,
@@ -170,6 +173,20 @@ def test_a_server_whose_handshake_was_not_recorded_is_not_started(shop: Shop, be
     assert "holds no handshake" in result.message
 
 
+def test_a_connection_that_is_gone_leaves_its_number_to_nobody(shop: Shop, bench: Bench) -> None:
+    async def connect(session: ClientSession) -> None:
+        await session.list_tools()
+
+    def run(prompt: str) -> None:
+        for _ in range(2):
+            shop.runs(connect)(prompt)
+            gc.collect()
+
+    baseline = bench.record(run, INPUTS)
+    numbers = [n.attributes["connection"] for n in baseline.nodes if n.name == "mcp initialize"]
+    assert numbers == [1, 2]
+
+
 def test_two_servers_are_told_apart_by_their_programs_in_whatever_order_they_are_started(
     shop: Shop, bench: Bench, tmp_path: Path
 ) -> None:
@@ -234,6 +251,19 @@ def test_a_call_that_was_not_recorded_is_decided_by_the_policy(shop: Shop, bench
         assert result.replay.status is ReplayStatus.COMPLETED, result.message
         assert isinstance(result.output, list)
         assert result.output[1]["isError"] is (on_miss == "error_result")
+
+
+def test_a_framework_that_names_a_server_s_tool_otherwise_records_the_call_once(shop: Shop, bench: Bench) -> None:
+    async def ask(session: ClientSession) -> Any:
+        own: dict[str, JSON] = {"bare_tool": "price", "server": "the shop"}
+        step = opened("shop_price", {"item": "tea"}, by="framework", note=own)
+        return dumped(await called_async(step, lambda: session.call_tool("price", {"item": "tea"}), shape))
+
+    shape = Results(types.CallToolResult)
+    baseline = bench.record(shop.runs(ask), INPUTS)
+    assert [(c.name, c.attributes) for c in baseline.calls] == [
+        ("shop_price", {"bare_tool": "price", "server": "the shop"})
+    ]
 
 
 def test_a_failure_of_the_protocol_is_recorded_and_raised_again(shop: Shop, bench: Bench) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import contextlib
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +13,8 @@ import pytest
 pytest.importorskip("smolagents", reason="framework not installed")
 
 import openai
-from smolagents import CodeAgent, OpenAIModel, Tool, ToolCallingAgent
+from mcp import StdioServerParameters
+from smolagents import CodeAgent, MCPClient, OpenAIModel, Tool, ToolCallingAgent
 from suite import try_scenario
 
 import playhead
@@ -79,9 +80,9 @@ class SmolagentsHarness(ServedHarness):
     distribution = "smolagents"
     entries = ("sync", "async", "stream")
     rounds, many = 3, 3
+    tells_mcp_errors = False  # what reads a server's results gives the text of either
     tells_refusals = False  # results go to the model as text of the user
     luck = {  # noqa: RUF012
-        "S19": "tools of MCP servers have not been tried",
         "S3": "tools are not told the ids of calls: equal calls at once are told apart by their arrival",
         "S17-parallel": "tools are not told the ids of calls: equal calls at once are told apart by their arrival",
     }
@@ -107,7 +108,8 @@ class SmolagentsHarness(ServedHarness):
 
     def run_sync(self, agent: Served, prompt: str) -> str:
         try:
-            return str(agent.agent.run(prompt))
+            with agent.kept.get("mcp", contextlib.nullcontext()):
+                return str(agent.agent.run(prompt))
         except Signalled as signal:
             raise NotApplicable(
                 "the framework has no signals of tools: what a tool raises is told to the model"
@@ -162,6 +164,14 @@ class SmolagentsHarness(ServedHarness):
 
         ask.__name__ = name
         return ask
+
+    def with_mcp(self, spec: Spec, command: Sequence[str]) -> Served:
+        program = StdioServerParameters(command=command[0], args=list(command[1:]))
+        made = self.build(spec)
+        made.kept["mcp"] = MCPClient(program, adapter_kwargs={"connect_timeout": 60}, structured_output=False)
+        for tool in made.kept["mcp"].get_tools():
+            made.agent.tools[tool.name] = tool
+        return made
 
     def structured(self, spec: Spec) -> Served:
         return self.build(spec)

@@ -128,7 +128,7 @@ class ActiveSession(Track):
             self.replay.check()
         frame = FRAME.get()
         parent: Step | None = frame if frame is not None and frame is not self and frame.active is self else None
-        if type(parent) is ToolStep and _bare(parent.tool) == _bare(tool) and _asks(parent, arguments):
+        if type(parent) is ToolStep and _is_named(parent, tool) and _asks(parent, arguments):
             return SilentStep(parent)
         slots = self.slots
         attempt, seq = 1, 0
@@ -353,6 +353,11 @@ class ActiveSession(Track):
 
 def _bare(tool: str) -> str:
     return _MCP.sub("", tool) if tool.startswith("mcp__") else tool
+
+
+def _is_named(outer: ToolStep, tool: str) -> bool:
+    """Whether it is the same tool; frameworks put names of their own before those of MCP servers' tools."""
+    return _bare(outer.tool) == _bare(tool) or (outer.attributes or {}).get("bare_tool") == tool
 
 
 def _asks(outer: ToolStep, arguments: Snapshot) -> bool:

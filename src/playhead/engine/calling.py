@@ -89,6 +89,9 @@ def opened(
         step = active.open_tool(tool, snapshot, call_id=call_id)
         if note and isinstance(step, ToolStep):
             step.note(**note)
+        elif note:  # an outer seam owns the call: what it has said of it stands
+            known: dict[str, JSON] = step.owner.attributes or {}
+            step.note(**{name: value for name, value in note.items() if name not in known})
     return step if isinstance(step, ToolStep) else None
 
 

@@ -23,7 +23,8 @@ class Texts(Shape):
     def outcome(self, result: Any) -> Outcome:
         """Of the text and the raw value that the hook after a call sees."""
         text, raw = result
-        if isinstance(raw, str) and raw == text and text.startswith(FAILED):
+        reported = hasattr(raw, "as_agent_message")  # a tool's own report that it failed, an MCP server's among them
+        if reported or (isinstance(raw, str) and raw == text and text.startswith(FAILED)):
             return Outcome(kind=OutcomeKind.RESULT_ERROR, value=to_stored(text))
         try:
             value: JSON = to_stored(raw)
@@ -52,6 +53,13 @@ class Texts(Shape):
 TEXTS = Texts()
 
 
+def _about(context: Any) -> dict[str, JSON]:
+    """Attributes of a call: of a tool of an MCP server the name that the server knows it by."""
+    tool = getattr(context.tool, "_original_tool", None) or context.tool
+    bare = getattr(tool, "original_tool_name", None)
+    return {"bare_tool": bare} if isinstance(bare, str) else {}
+
+
 class _Pending:
     __slots__ = ("answer", "step", "token")
 
@@ -73,7 +81,7 @@ class Calls:
         Raises:
             ReplayStop: the replay ends here.
         """
-        step = opened(str(context.tool_name), dict(context.tool_input or {}), by=CODEC)
+        step = opened(str(context.tool_name), dict(context.tool_input or {}), by=CODEC, note=_about(context))
         if step is None:
             return None
         answer = step.decide()

@@ -16,7 +16,12 @@ def fits(target: Any) -> bool:
 def start(crew: Any, inputs: Inputs) -> Any:
     """Runs the crew with a session's inputs and gives the text of its output."""
     value = inputs.value if is_object(inputs.value) else {}
-    return crew.kickoff(inputs=value.get("inputs")).raw
+    result = crew.kickoff(inputs=value.get("inputs"))
+    if crew.stream:
+        for _ in result:  # a crew that streams runs while it is read
+            pass
+        result = result.result
+    return result.raw
 
 
 def register() -> None:

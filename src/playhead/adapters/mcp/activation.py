@@ -7,16 +7,20 @@ from typing import Any
 import mcp.types as types
 from mcp import ClientSession
 from mcp.client import stdio
+from mcp.client.streamable_http import StreamableHTTPTransport
 
-from playhead.adapters.mcp import recorded
+from playhead.adapters.mcp import over_http, recorded
 from playhead.adapters.mcp.results import Results
 from playhead.core.values import JSON
 from playhead.engine import seam
 from playhead.engine.calling import called_async, guarded, opened
 from playhead.engine.patching import Activation, Patches
+from playhead.errors import RecordingError
 
 _START = "_create_platform_compatible_process"
 """A private name, by which the library starts every server that is a program."""
+_SEND = "_handle_post_request"
+"""A private name, by which the library sends every message over HTTP."""
 _ASKED = {
     "call_tool": Results(types.CallToolResult),
     "read_resource": Results(types.ReadResourceResult),
@@ -26,6 +30,7 @@ _ASKED = {
 
 def _hooks() -> dict[str, bool]:
     found = {f"ClientSession.{name}": name in vars(ClientSession) for name in (*_ASKED, "list_tools")}
+    found[f"StreamableHTTPTransport.{_SEND}"] = _SEND in vars(StreamableHTTPTransport)
     return {**found, f"client.stdio.{_START}": callable(getattr(stdio, _START, None))}
 
 
@@ -33,9 +38,12 @@ def _wrap(patches: Patches) -> None:
     for name in _ASKED:
         patches.wrap(ClientSession, name, functools.partial(_asked, patches, name))
     for name in recorded.METHODS:
-        if name in vars(ClientSession):
-            patches.wrap(ClientSession, name, functools.partial(_listed, patches, name))
+        asks = next((n for n in (f"send_{name}", name) if n in vars(ClientSession)), None)  # the second by the first
+        if asks is not None:
+            patches.wrap(ClientSession, asks, functools.partial(_listed, patches, name))
     patches.wrap(stdio, _START, functools.partial(_started, patches))
+    patches.wrap(StreamableHTTPTransport, "__init__", functools.partial(over_http.made, patches))
+    patches.wrap(StreamableHTTPTransport, _SEND, functools.partial(over_http.sent, patches))
 
 
 def _asked(patches: Patches, name: str, original: Any) -> Any:
@@ -63,7 +71,8 @@ def _started(patches: Patches, original: Any) -> Any:
             return await original(command, args, *more, **named)
         state = seam.replay_here()
         if state is not None and state.listings is not None:
-            return recorded.stand_in(state, command, args)
+            program = recorded.program_of(command, args)
+            return recorded.Program(recorded.stand_in(state, program, told=command, verb="start"))
         recorded.PROGRAM.set(recorded.program_of(command, args))
         return await original(command, args, *more, **named)
 
@@ -98,17 +107,30 @@ def _listed(patches: Patches, name: str, original: Any) -> Any:
                 span.note(**recorded.about(active, self))
         if active is None or span is None:
             return await original(self, *args, **kwargs)
+        stand_in: recorded.Answers | None = None
+        with guarded(active, f"answering {name}"):
+            stand_in = recorded.before(active, self, recorded.METHODS[name])
         try:
             with span.inside():
-                result = await original(self, *args, **kwargs)
+                result = _result(stand_in, name) if stand_in is not None else await original(self, *args, **kwargs)
         except BaseException as error:
             span.fail(error)
             raise
         with guarded(active, f"recording {name}"):
-            span.returned(result.model_dump(mode="json", by_alias=True, exclude_none=True))
+            raw = isinstance(result, dict)  # as the server said it
+            span.returned(result if raw else result.model_dump(mode="json", by_alias=True, exclude_none=True))
         return result
 
     return listed
+
+
+def _result(stand_in: recorded.Answers, name: str) -> Any:
+    """The recorded result of a list, which a server that is connected already is not asked for."""
+    reply: Any = stand_in.reply({"id": 0, "method": recorded.METHODS[name]})
+    made: Any = getattr(types, "".join(word.title() for word in name.split("_")) + "Result")
+    if "result" not in reply:
+        raise RecordingError(reply["error"]["message"])
+    return made.model_validate(reply["result"])
 
 
 _activation = Activation("mcp", "adapter-mcp.md", hooks=_hooks, wrap=_wrap)

@@ -62,6 +62,7 @@ class AdapterHarness(ABC):
     has_models: bool = True  # whether the adapter sees model calls
     has_settings: bool = True  # whether an agent has settings of its model
     tells_refusals: bool = True  # whether a refused call has a result with its id, from which its outcome is known
+    tells_mcp_errors: bool = True  # whether an error of an MCP server's tool looks otherwise than a value
     pauses: bool = True  # whether a run ends to ask a person, and goes on in another
     buckets: Sequence[str] = BUCKETS  # of usage, which a model of the framework reports
     rounds: int = 20  # how often is repeated what luck could hide; fewer where a run is dear
