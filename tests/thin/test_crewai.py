@@ -3,6 +3,7 @@
 
 import asyncio
 import inspect
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -26,6 +27,8 @@ from suite import try_scenario
 
 import playhead
 from playhead.adapters import crewai as adapter
+from playhead.adapters import wire
+from playhead.adapters.crewai import activation
 from playhead.core.policy import HistoryModel
 from playhead.core.values import OutcomeKind
 from playhead.errors import RecordingError
@@ -263,6 +266,32 @@ def test_a_run_outside_any_session_is_one_and_a_crew_starts_again_from_it(
     assert result.fidelity.kind.value == "faithful"
     assert (result.baseline.agent, result.baseline.inputs) == ("desk", {"inputs": {"prompt": "go"}})
     assert live == []
+
+
+def test_models_that_the_wire_no_longer_sees_are_warned_of(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    playhead.install()
+    wire.uninstall()
+    with caplog.at_level(logging.WARNING, "playhead"):
+        _deaf("deaf models", bench)
+    assert "ended and no model call of it was seen" in caplog.text
+
+
+def test_tools_whose_hooks_the_framework_no_longer_calls_are_warned_of(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    playhead.install()
+    monkeypatch.setattr(activation, "_register", lambda calls: None)
+    hooks.clear_all_tool_call_hooks()
+    with caplog.at_level(logging.WARNING, "playhead"):
+        _deaf("deaf tools", bench)
+    assert "was answered and nothing saw it run" in caplog.text
+
+
+def _deaf(name: str, bench: Bench) -> None:
+    with ModelServer(lambda step, body: PLAN[step % 2]) as server, playhead.session(name, recorder=bench.recorder):
+        crew = crew_of(server.openai_url, _served([]))
+        crew.name = name
+        assert crew.kickoff(inputs={"prompt": "go"}).raw == "done"
 
 
 def test_a_version_without_the_hook_is_refused_when_it_is_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ import asyncio
 import functools
 import inspect
 import json
+import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from google.adk.agents.run_config import StreamingMode
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.plugins.plugin_manager import PluginManager
 from google.adk.runners import InMemoryRunner, Runner
 from google.adk.tools import FunctionTool, LongRunningFunctionTool
 from google.adk.tools.base_tool import BaseTool
@@ -462,6 +464,30 @@ def test_a_run_outside_any_session_is_one_and_a_runner_starts_again_from_it(tmp_
     assert result.fidelity.kind.value == "faithful"
     assert (result.baseline.agent, result.baseline.inputs) == ("shop", {"prompt": "go", "user_id": "u"})
     assert live == []
+
+
+DEAF = {
+    "run_before_model_callback": "ended and no model call of it was seen",
+    "run_before_tool_callback": "was answered and nothing saw it run",
+}
+
+
+@pytest.mark.parametrize("hook", DEAF)
+def test_a_framework_that_no_longer_calls_a_hook_is_warned_of(
+    hook: str, bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def nothing(*args: Any, **given: Any) -> None: ...
+
+    def look() -> str:
+        """Looks."""
+        return "seen"
+
+    playhead.install()
+    monkeypatch.setattr(PluginManager, hook, nothing)
+    spec = Spec(name=f"deaf_{hook}", turns=[[Call("look")]], tools=[look])
+    with caplog.at_level(logging.WARNING, "playhead"), playhead.session(f"deaf {hook}", recorder=bench.recorder):
+        assert asyncio.run(Agent(Script.of(spec)).run("go")) == "saw [{'result': 'seen'}]"
+    assert DEAF[hook] in caplog.text
 
 
 def test_a_version_without_the_hook_is_refused_when_it_is_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:

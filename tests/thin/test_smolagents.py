@@ -4,6 +4,7 @@
 import asyncio
 import contextlib
 import inspect
+import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from suite import try_scenario
 
 import playhead
 from playhead.adapters import smolagents as adapter
+from playhead.adapters import wire
 from playhead.core.policy import HistoryModel
 from playhead.core.protocol.providers import FORMS
 from playhead.core.values import NodeKind
@@ -286,6 +288,31 @@ def test_a_run_outside_any_session_is_one_and_an_agent_starts_again_from_it(tmp_
     assert result.baseline.agent == "shop"
     assert result.baseline.inputs == {"task": "What is the price of tea?"}
     assert price.live == []
+
+
+def _shopping(name: str, bench: Bench) -> None:
+    replies = [Reply(calls=[Call("price", {"item": "tea"})]), Reply(calls=[Call("final_answer", {"answer": "done"})])]
+    with _sends(*replies) as server, playhead.session(name, recorder=bench.recorder):
+        agent = ToolCallingAgent(tools=[Price()], model=_model(server), name=name, verbosity_level=-1)
+        assert agent.run("What is the price of tea?") == "done"
+
+
+def test_models_that_the_wire_no_longer_sees_are_warned_of(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    playhead.install()
+    with caplog.at_level(logging.WARNING, "playhead"):
+        wire.uninstall()
+        _shopping("deaf_models", bench)
+    assert "ended and no model call of it was seen" in caplog.text
+
+
+def test_tools_that_the_framework_calls_in_another_way_are_warned_of(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    playhead.install()
+    monkeypatch.setattr(Tool, "__call__", Tool.__call__.__wrapped__)  # type: ignore[attr-defined]
+    with caplog.at_level(logging.WARNING, "playhead"):
+        _shopping("deaf_tools", bench)
+    assert "was answered and nothing saw it run" in caplog.text
 
 
 def test_a_version_without_the_hook_is_refused_when_it_is_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -255,6 +255,11 @@ class ActiveSession(Track):
             self._note_unseen_tool(slot.tool)
         step.observe(outcome)
 
+    def was_run(self, tool: str) -> None:
+        """A framework says that it has run a tool; whose models are told so in words that hold no id of a call."""
+        if self.replay is None and tool not in self._tools:
+            self._note_unseen_tool(tool)
+
     def _note_unseen_tool(self, tool: str) -> None:
         """Nothing could keep it from running for real in a replay, so preflight asks first."""
         known: Any = self.metadata.setdefault("unseen_tools", [])

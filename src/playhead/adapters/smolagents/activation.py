@@ -11,7 +11,7 @@ from smolagents.default_tools import FinalAnswerTool
 
 from playhead.core.values import Outcome, OutcomeKind
 from playhead.engine import seam
-from playhead.engine.calling import Shape, called, not_a_call, opened
+from playhead.engine.calling import Shape, called, guarded, not_a_call, opened
 from playhead.engine.patching import Activation, Patches
 from playhead.engine.running import ran, scope_of, streamed, wanted
 
@@ -94,7 +94,7 @@ def _run(patches: Patches, original: Any) -> Any:
         scope = _scope(self, given)
         if not given.get("stream"):
             return _remembering(self, scope, lambda: original(self, *args, **kwargs))
-        return streamed(scope, original(self, *args, **kwargs), _output)
+        return streamed(scope, original(self, *args, **kwargs), functools.partial(_ended, self, scope))
 
     return run
 
@@ -119,7 +119,23 @@ def _remembering(agent: Any, scope: seam.SessionScope, live: Any) -> Any:
         scope.messages = list(agent.memory.steps)
         return result
 
-    return ran(scope, run, _output)
+    return ran(scope, run, functools.partial(_ended, agent, scope))
+
+
+def _ended(agent: Any, scope: seam.SessionScope, result: Any) -> Any:
+    """The output of a run. A tool that it ran and that nothing saw is told of."""
+    active = scope.active
+    if active is not None:
+        with guarded(active, "looking for tools that were not seen"):
+            for step in agent.memory.steps:
+                for call in () if getattr(step, "error", None) else getattr(step, "tool_calls", None) or ():
+                    if call.name in agent.managed_agents or _is_ours(agent.tools.get(call.name)):
+                        active.was_run(call.name)
+    return _output(result)
+
+
+def _is_ours(tool: Any) -> bool:
+    return tool is not None and not isinstance(tool, FinalAnswerTool)
 
 
 def _output(result: Any) -> Any:
