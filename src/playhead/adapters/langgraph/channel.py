@@ -18,6 +18,18 @@ Write: TypeAlias = tuple[str, Any]
 Send: TypeAlias = Callable[[Sequence[Write]], None]
 
 
+@dataclasses.dataclass(slots=True)
+class Beside:
+    """What a tool did beside returning: ``writes`` to the state, ``chunks`` for the stream."""
+
+    writes: list[Write] = dataclasses.field(default_factory=list[Write])
+    chunks: list[Any] = dataclasses.field(default_factory=list[Any])
+
+    @property
+    def anything(self) -> bool:
+        return bool(self.writes or self.chunks)
+
+
 def sender(config: Mapping[str, Any] | None) -> Send | None:
     """The function that writes to the state of the graph around, None outside a graph."""
     return _configurable(config).get(SEND)

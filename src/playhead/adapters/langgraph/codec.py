@@ -8,7 +8,6 @@ the side, ``chunks`` what it wrote to the graph's stream, ``raised`` that the to
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, get_type_hints
 
 import orjson
@@ -17,7 +16,7 @@ from langchain_core.tools.base import BaseTool
 from pydantic import BaseModel, TypeAdapter
 
 from playhead.adapters.langgraph import objects
-from playhead.adapters.langgraph.channel import Write
+from playhead.adapters.langgraph.channel import Beside, Write
 from playhead.core.canonical import NoKeyError, from_stored, to_stored
 from playhead.core.protocol.shape import is_list, is_object, obj
 from playhead.core.values import JSON, Native, Outcome, OutcomeKind
@@ -26,18 +25,6 @@ CODEC = "langgraph"
 VERSION = 1
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
-
-
-@dataclass(slots=True)
-class Beside:
-    """What a tool did beside returning: ``writes`` to the state, ``chunks`` for the stream."""
-
-    writes: list[Write] = field(default_factory=list[Write])
-    chunks: list[Any] = field(default_factory=list[Any])
-
-    @property
-    def anything(self) -> bool:
-        return bool(self.writes or self.chunks)
 
 
 def is_plain(result: object) -> bool:

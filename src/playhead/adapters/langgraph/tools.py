@@ -34,7 +34,7 @@ class Arrival:
     given: Any
     config: Any
     entered: bool = False
-    beside: codec.Beside = field(default_factory=codec.Beside)
+    beside: channel.Beside = field(default_factory=channel.Beside)
 
 
 _ARRIVAL: ContextVar[Arrival | None] = ContextVar("playhead_langgraph_call", default=None)
