@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Callable, Generator, Sequence
+from itertools import repeat
+from operator import is_
 from pathlib import Path
 from typing import Any
 from weakref import finalize, ref
@@ -51,6 +53,9 @@ def streamed(scope: SessionScope, items: Generator[Any], output: Callable[[Any],
     scope.close()
 
 
+_STDLIB = sys.stdlib_module_names - {"__main__"}
+
+
 class NamedObject:
     """The version of an agent object: which module holds it under which name is looked up when it is captured."""
 
@@ -59,14 +64,21 @@ class NamedObject:
         self._adapter = adapter
 
     def capture(self, agent: str) -> AgentVersion:
-        held = self._agent()
-        for module in list(sys.modules.values()):
-            for name, found in list(getattr(module, "__dict__", {}).items()):
-                if found is held and held is not None and not name.startswith("__"):
-                    file = getattr(module, "__file__", None)
-                    place = entry_point(module, name), Path(file) if file else None
-                    return CodeVersion(*place, adapter=self._adapter).capture(agent)
-        return CodeVersion(None, None, adapter=self._adapter).capture(agent)
+        return CodeVersion(*_place(self._agent()), adapter=self._adapter).capture(agent)
+
+
+def _place(agent: Any) -> tuple[str | None, Path | None]:
+    """The entry point and file of an object that a module holds. Looks fast: agents made for one run are in none."""
+    for full_name, module in list(sys.modules.items()):
+        if agent is None or full_name.partition(".")[0] in _STDLIB:
+            continue
+        held: dict[str, Any] = getattr(module, "__dict__", {})
+        if any(map(is_, list(held.values()), repeat(agent))):
+            name = next((n for n, found in list(held.items()) if found is agent and not n.startswith("__")), None)
+            if name is not None:
+                file = getattr(module, "__file__", None)
+                return entry_point(module, name), Path(file) if file else None
+    return None, None
 
 
 _versions: dict[int, NamedObject] = {}

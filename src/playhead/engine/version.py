@@ -3,12 +3,14 @@
 Nothing here runs on the agent's thread but the few lookups of `of_function`; git is asked by the writer, once.
 """
 
+import functools
 import hashlib
 import os
 import platform
 import subprocess
 import sys
 import sysconfig
+import time
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -39,6 +41,9 @@ FRAMEWORKS = {
 """Module -> distribution of what agents are built with."""
 
 _GIT_TIMEOUT = 5.0
+_RECENT = (
+    2.0  # seconds for which git's answer counts: programs that make an agent for every request ask it no more often
+)
 _UNTRACKED_MOST = 500
 _UNTRACKED_BYTES = 1_000_000
 
@@ -62,7 +67,8 @@ class CodeVersion:
     def capture(self, agent: str) -> AgentVersion:
         """The agent version; reads git and installed distributions the first time."""
         if self._fingerprint is None:
-            self._fingerprint = fingerprint(self._code_file.parent if self._code_file else Path(self.working_dir))
+            folder = self._code_file.parent if self._code_file else Path(self.working_dir)
+            self._fingerprint = fingerprint(folder, at_least=time.monotonic() - _RECENT)
         return AgentVersion(
             id=SYSTEM_IDS(),
             agent=agent,
@@ -144,23 +150,38 @@ def _relative(file: Path) -> str:
     return str(file.relative_to(here)) if file.is_relative_to(here) else str(file)
 
 
-def fingerprint(folder: Path) -> dict[str, JSON]:
-    """The state of the code around a folder, and what it runs on. Without git there is no ``commit``."""
-    found: dict[str, JSON] = {"python": platform.python_version(), "frameworks": framework_versions()}
-    found.update(_git_state(folder))
-    return found
+def fingerprint(folder: Path, *, at_least: float | None = None) -> dict[str, JSON]:
+    """The state of the code around a folder, and what it runs on. Without git there is no ``commit``.
+
+    Args:
+        folder: where git is asked.
+        at_least: when, on the monotonic clock in seconds, git may have been asked last; left out, it is asked now.
+    """
+    known = _git_states.get(folder)
+    if known is None or at_least is None or known[0] < at_least:
+        known = _git_states[folder] = time.monotonic(), _git_state(folder)
+    return {"python": platform.python_version(), "frameworks": framework_versions(), **known[1]}
+
+
+_git_states: dict[Path, tuple[float, dict[str, JSON]]] = {}
 
 
 def framework_versions() -> dict[str, JSON]:
     """Versions of the frameworks that are imported."""
     versions: dict[str, JSON] = {}
     for module, distribution in FRAMEWORKS.items():
-        if module in sys.modules:
-            try:
-                versions[distribution] = metadata.version(distribution)
-            except metadata.PackageNotFoundError:
-                continue
+        found = _installed(distribution) if module in sys.modules else None
+        if found is not None:
+            versions[distribution] = found
     return versions
+
+
+@functools.cache
+def _installed(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _git_state(folder: Path) -> dict[str, JSON]:

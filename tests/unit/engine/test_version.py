@@ -119,3 +119,17 @@ def test_capturing_twice_asks_git_once(repository: Path, monkeypatch: pytest.Mon
     assert code.capture("desk").fingerprint == first.fingerprint
     assert first.run_spec is not None
     assert first.run_spec.entry_point == "agent:run"
+
+
+def test_agents_made_one_after_the_other_ask_git_once(repository: Path, monkeypatch: pytest.MonkeyPatch):
+    asked: list[tuple[str, ...]] = []
+    git_of = version._git
+    monkeypatch.setattr(version, "_git", lambda folder, *args: asked.append(args) or git_of(folder, *args))
+    monkeypatch.chdir(repository)
+    first = version.CodeVersion(None, None).capture("desk")
+    once = len(asked)
+    assert version.CodeVersion(None, None).capture("desk").fingerprint == first.fingerprint
+    assert len(asked) == once
+    monkeypatch.setattr(version, "_RECENT", 0.0)
+    version.CodeVersion(None, None).capture("desk")
+    assert len(asked) == 2 * once

@@ -14,10 +14,10 @@ from langchain_core.messages import AIMessage
 from playhead.adapters.langgraph import inputs
 from playhead.adapters.langgraph.guard import trouble
 from playhead.adapters.langgraph.scope import RUNNING, Running
-from playhead.adapters.langgraph.versions import version_of
 from playhead.core.protocol.shape import obj
 from playhead.engine import seam
 from playhead.engine.frames import FRAME, leave
+from playhead.engine.running import version_of
 from playhead.engine.zero_code import sessions_wanted
 
 _root_graphs: WeakKeyDictionary[seam.ActiveSession, Any] = WeakKeyDictionary()
@@ -60,7 +60,7 @@ class _Run:
         self.scope = seam.session(
             graph.name or "graph",
             inputs=kept,
-            version=version_of(graph),
+            version=version_of(graph, "langgraph"),
             not_replayable=refused,
             history=[*inputs.messages_of(given), _End(None, self.thread)],
         )

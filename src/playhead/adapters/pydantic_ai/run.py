@@ -11,12 +11,12 @@ from pydantic_ai.tools import RunContext
 
 from playhead.adapters.pydantic_ai import codec
 from playhead.adapters.pydantic_ai.messages import ToolForms
-from playhead.adapters.pydantic_ai.versions import version_of
 from playhead.core.canonical import NoKeyError, to_stored
 from playhead.engine import seam
 from playhead.engine.frames import FRAME, leave
 from playhead.engine.recorder import Recorder
 from playhead.engine.replaying import RecordingEnded, ReplayState
+from playhead.engine.running import version_of
 from playhead.errors import PlayheadError, RecordingError
 
 log = logging.getLogger("playhead")
@@ -90,7 +90,7 @@ class Run:
             name,
             inputs=inputs,
             recorder=self.recorder,
-            version=version_of(ctx.agent),
+            version=None if ctx.agent is None else version_of(ctx.agent, "pydantic_ai"),
             not_replayable=refused,
             history=list(ctx.messages),
         )
