@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import inspect
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,8 +16,10 @@ from suite import sample, try_scenario  # noqa: E402
 
 import playhead  # noqa: E402
 from playhead.adapters import google_genai as adapter  # noqa: E402
+from playhead.adapters import wire  # noqa: E402
 from playhead.core.policy import HistoryModel, ReplayOverride  # noqa: E402
 from playhead.core.values import OutcomeKind, ReplayStatus  # noqa: E402
+from playhead.engine import unseen  # noqa: E402
 from playhead.errors import RecordingError  # noqa: E402
 from playhead.testing.conformance.adapter import (  # noqa: E402
     AdapterHarness,
@@ -341,6 +344,21 @@ def test_a_refused_request_is_a_failed_model_call(server: ModelServer, bench: Be
     assert baseline.output == "503"
     result = bench.replay(baseline, run, model_policy=HistoryModel())
     assert result.faithful, result.message
+
+
+@pytest.mark.parametrize("entry", ["streamed", "awaited"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_requests_that_the_wire_no_longer_sees_are_warned_of(
+    server: ModelServer, bench: Bench, entry: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(unseen, "_warned", set())
+    run: Callable[[str], str] = getattr(Agents(server), entry)
+    with caplog.at_level(logging.WARNING, "playhead"):
+        assert bench.record(run, INPUTS).model_calls
+        assert "wire does not see" not in caplog.text
+        wire.uninstall()
+        bench.record(run, INPUTS)
+    assert "google-genai asked 'gem' in a way that the wire does not see" in caplog.text
 
 
 def test_a_version_without_the_hook_is_refused_when_it_is_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:

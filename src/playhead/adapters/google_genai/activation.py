@@ -1,5 +1,6 @@
 # pyright: reportMissingImports=false
-"""`install()`: the functions that clients of google-genai call by themselves.
+"""`install()`: the functions that clients of google-genai call by themselves; and whether the wire saw what models were
+asked.
 
 Two private names, both looked for when they are wrapped: ``_extra_utils.get_function_map``, from which models and chats
 take the function for a call, and ``BaseApiClient._use_aiohttp``, which chooses the library that sends.
@@ -16,6 +17,7 @@ from playhead.engine import seam
 from playhead.engine.binding import lowered
 from playhead.engine.calling import Shape, gated
 from playhead.engine.patching import Activation, Patches
+from playhead.engine.unseen import watched
 
 
 class _Results(Shape):
@@ -36,13 +38,23 @@ def _hooks() -> dict[str, bool]:
         "_extra_utils.get_function_map": callable(getattr(_extra_utils, "get_function_map", None)),
         "models._extra_utils": getattr(models, "_extra_utils", None) is _extra_utils,
         "chats._extra_utils": getattr(chats, "_extra_utils", _extra_utils) is _extra_utils,
+        "Models.generate_content": hasattr(models.Models, "generate_content"),
+        "AsyncModels.generate_content": hasattr(models.AsyncModels, "generate_content"),
         "BaseApiClient._use_aiohttp": "_use_aiohttp" in getattr(_CLIENT, "__dict__", {}),
     }
 
 
 def _wrap(patches: Patches) -> None:
+    for owner in (models.Models, models.AsyncModels):
+        for name in ("generate_content", "generate_content_stream"):
+            patches.wrap(owner, name, functools.partial(watched, patches, by="google_genai", told=_told))
     patches.wrap(_extra_utils, "get_function_map", functools.partial(_mapped, patches))
     patches.wrap(_CLIENT, "_use_aiohttp", functools.partial(_sending, patches))
+
+
+def _told(*args: Any, **kwargs: Any) -> str:
+    model = str(kwargs.get("model"))
+    return f"google-genai asked {model!r} in a way that the wire does not see: the model call is not in the recording"
 
 
 def _mapped(patches: Patches, original: Any) -> Any:
