@@ -17,6 +17,7 @@ from playhead.core.values import JSON
 
 _TAG = "[REDACTED:"
 _TOO_DEEP = 200
+_CAPITALS = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"})
 
 
 class SchemaError(NamedTuple):
@@ -83,10 +84,25 @@ class _Schema:
 
 @lru_cache(maxsize=512)
 def _compiled(schema: _Schema) -> Any:
-    try:
-        return validator_for(schema.schema, offline=True)
-    except (ValidationError, ValueError, TypeError):
-        return None
+    for one in (schema.schema, _spelled(schema.schema)):
+        try:
+            return validator_for(one, offline=True)
+        except (ValidationError, ValueError, TypeError):
+            continue
+    return None
+
+
+def _spelled(schema: JSON) -> Any:
+    """A schema in JSON Schema's own words. Gemini's declarations have names of types in capitals, and ``nullable``."""
+    if is_list(schema):
+        return [_spelled(item) for item in schema]
+    if not is_object(schema):
+        return schema
+    made = {name: _spelled(what) for name, what in schema.items()}
+    kind = schema.get("type")
+    if isinstance(kind, str) and kind in _CAPITALS:
+        made["type"] = [kind.lower(), "null"] if schema.get("nullable") is True else kind.lower()
+    return made
 
 
 _Path: TypeAlias = tuple[str | int, ...]

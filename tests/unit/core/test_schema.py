@@ -22,6 +22,14 @@ def test_places_that_do_not_fit_are_named() -> None:
     assert places({"properties": {"a/b~": {"type": "null"}}}, {"a/b~": 1}) == ["/a~1b~0"]
 
 
+def test_declarations_of_gemini_are_checked_too() -> None:
+    kinds = {"n": {"type": "INTEGER", "nullable": True}, "type": {"type": "ARRAY", "items": {"type": "STRING"}}}
+    schema: Any = {"type": "OBJECT", "properties": kinds, "required": ["n"]}
+    assert places(schema, {"n": 1, "type": ["a"]}) == []
+    assert places(schema, {"n": None}) == []
+    assert places(schema, {"n": "one", "type": [1]}) == ["/n", "/type/0"]
+
+
 @pytest.mark.parametrize(
     ("schema", "value", "found"),
     [
