@@ -22,12 +22,14 @@ from typing import Any, NamedTuple, cast
 
 from playhead.core.policy import ToolPolicy
 from playhead.core.values import LedgerRow
+from playhead.engine.clock import SYSTEM_CLOCK
 from playhead.engine.replay_threads import POOLS
 from playhead.engine.replaying import ReplayState
 from playhead.errors import RecordingError, ReplayStop
 
 VARIABLE = "PLAYHEAD_INSIDE_REPLAY"
 _INHERITED = os.environ.get(VARIABLE)
+_COARSE = 1_000_000_000  # nanoseconds
 _LONGEST = 300  # characters of what is told; short lines are appended whole
 _MOST_BYTES = 256 * 1024  # of a file: an agent that never stops asking fills no disk
 _OLD_SECONDS, _SWEEP_SECONDS = 24 * 3600, 600
@@ -152,10 +154,15 @@ def refuse(what: str, tool: str | None = None) -> bool:
     Raises:
         ReplayStop: this is one, and the tool must not run live.
     """
+    place = _Place.now()
+    if place is not None and [place] == _empty:
+        return False
     found = [(path, live) for path in _above() if (live := _live_at(path))]
     if not found:
         if _INHERITED is not None and not _of_multiprocessing():
             raise _stop(f"{what} in a process that the agent of a replay started, which is over")
+        if place is not None and place.is_settled():
+            _empty[:] = [place]
         return False
     if tool is not None and all(each["tools"].get(tool, each["default"]) for _, live in found for each in live):
         told = Told("live", tool, f"in another process, {os.getpid()}")
@@ -166,6 +173,36 @@ def refuse(what: str, tool: str | None = None) -> bool:
     if told.by == "stopped":
         raise _stop(f"{told.detail}, where nothing can answer it")
     return True
+
+
+class _Place(NamedTuple):
+    """Where files of replays above would be found: who looks, and when a file last came or went, in nanoseconds.
+
+    Calls outside any session ask each time whether a replay began above; mostly none did, and nothing came or went
+    since the last look. Where the environment names a file there is no short way.
+    """
+
+    pid: int
+    parent: int
+    changed: int
+
+    @classmethod
+    def now(cls) -> "_Place | None":
+        if _INHERITED is not None or VARIABLE in os.environ:
+            return None
+        try:
+            changed = os.stat(_folder_of(_user())).st_mtime_ns  # noqa: PTH116 - asked at every call
+        except OSError:
+            changed = 0
+        return cls(os.getpid(), os.getppid(), changed)
+
+    def is_settled(self) -> bool:
+        """Whether a file that comes from now on is sure to change the time: clocks of file systems are coarse."""
+        return SYSTEM_CLOCK.now() - self.changed > _COARSE
+
+
+_empty: list[_Place] = []
+"""The place as it was when nothing was found there."""
 
 
 def tell_above(told: Told) -> None:
@@ -220,8 +257,17 @@ def _live_at(path: Path) -> list[dict[str, Any]]:
 
 def _folder() -> Path:
     """Found alike by processes whose environment says something else about temporary files."""
+    return _folder_of(_user())
+
+
+def _user() -> int:
+    return os.geteuid() if hasattr(os, "geteuid") else 0
+
+
+@lru_cache(maxsize=4)
+def _folder_of(user: int) -> Path:
     place = "/tmp" if sys.platform.startswith("linux") and os.access("/tmp", os.W_OK) else tempfile.gettempdir()
-    return Path(place) / f"playhead-replays-{os.geteuid() if hasattr(os, 'geteuid') else 0}"
+    return Path(place) / f"playhead-replays-{user}"
 
 
 def _own_path() -> Path:
