@@ -1,17 +1,14 @@
 """Compares two sessions: aligned calls, every difference, and the first one.
 
-Calls are aligned by the path of their enclosing tool calls, in start order, so that parallel sub-agents may
-interleave. Inside one path the n-th call of the baseline stands against the n-th of the result; the first pair that
-differs is the divergence, also when a later equal recording answered the call.
+The first pair of aligned calls that differs is the divergence, also when a later equal recording answered the call.
 """
 
-import bisect
 import difflib
-import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from playhead.core.alignment import Ignore, Pair, Place, align, same_call, same_request
 from playhead.core.canonical import NoKeyError, canonical_stored, render
 from playhead.core.keys import strip
 from playhead.core.match import differences
@@ -24,24 +21,9 @@ from playhead.core.values import (
     ErrorInfo,
     Node,
     NodeKind,
-    NodeStatus,
     OutcomeKind,
     Session,
-    path_step,
 )
-
-Path = tuple[str, ...]
-Ignore = Mapping[str, Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
-    """One baseline call beside one result call; either is None when the other stands alone."""
-
-    baseline: Node | None
-    result: Node | None
-    path: Path
-    place: int  # 1-based among the calls of this kind in this path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,96 +95,6 @@ def compare(
     )
 
 
-def align(baseline: Sequence[Node], result: Sequence[Node], *, ignore: Ignore) -> list[Pair]:
-    """Pairs of calls in the order in which the result (where it has none, the baseline) started them."""
-    theirs, ours = _grouped(baseline), _grouped(result)
-    entered = _entered_paths(result)
-    pairs: list[Pair] = []
-    for group in list(dict.fromkeys([*ours, *theirs])):
-        path = group[0]
-        left, right = theirs.get(group, []), ours.get(group, [])
-        if not right and path and path not in entered:
-            continue  # below a call that was answered without running it
-        pairs += _place(path, left, right)
-    order = {n.id: n.seq for n in result}
-    return sorted(pairs, key=_in_result_order(pairs, order))
-
-
-def _in_result_order(pairs: Sequence[Pair], order: Mapping[str, int]) -> Callable[[Pair], tuple[float, int, int]]:
-    # A baseline call without a partner stands before the next one that has one: what the result did in between, such
-    # as the call that stopped it, was first.
-    anchors: list[tuple[int, int]] = sorted(
-        (p.baseline.seq, order[p.result.id]) for p in pairs if p.baseline is not None and p.result is not None
-    )
-    seqs = [a for a, _ in anchors]
-
-    def rank(pair: Pair) -> tuple[float, int, int]:
-        if pair.result is not None:
-            return (order[pair.result.id], 1, pair.place)
-        assert pair.baseline is not None
-        following = bisect.bisect_left(seqs, pair.baseline.seq)
-        return (anchors[following][1] if following < len(anchors) else math.inf, 0, pair.baseline.seq)
-
-    return rank
-
-
-def _place(path: Path, left: Sequence[Node], right: Sequence[Node]) -> list[Pair]:
-    return [
-        Pair(
-            baseline=left[i] if i < len(left) else None,
-            result=right[i] if i < len(right) else None,
-            path=path,
-            place=i + 1,
-        )
-        for i in range(max(len(left), len(right)))
-    ]
-
-
-def _grouped(nodes: Sequence[Node]) -> dict[tuple[Path, NodeKind], list[Node]]:
-    groups: dict[tuple[Path, NodeKind], list[Node]] = {}
-    paths = node_paths(nodes)
-    for node in sorted(nodes, key=lambda n: n.seq):
-        if node.status is NodeStatus.NEVER_RAN:
-            continue
-        if node.kind is NodeKind.TOOL_CALL and node.call:
-            groups.setdefault((node.call.path, node.kind), []).append(node)
-        elif node.kind is NodeKind.MODEL_CALL:
-            groups.setdefault((paths[node.id], node.kind), []).append(node)
-    return groups
-
-
-def node_paths(nodes: Sequence[Node]) -> dict[str, Path]:
-    """For every node, the path of the tool calls around it, outermost first."""
-    by_id = {n.id: n for n in nodes}
-    paths: dict[str, Path] = {}
-    for node in nodes:
-        chain: list[Node] = []
-        at: Node | None = node
-        while at is not None and at.id not in paths and len(chain) <= len(by_id):
-            chain.append(at)
-            at = by_id.get(at.parent_id) if at.parent_id else None
-        for item in reversed(chain):
-            parent = by_id.get(item.parent_id) if item.parent_id else None
-            paths[item.id] = _inside(parent, paths) if parent is not None else ()
-    return paths
-
-
-def _inside(parent: Node, paths: Mapping[str, Path]) -> Path:
-    if parent.call is None:
-        return paths.get(parent.id, ())
-    return (*parent.call.path, path_step(parent.call.tool, parent.call.key, parent.call.occurrence))
-
-
-def _entered_paths(result: Sequence[Node]) -> set[Path]:
-    """Paths whose innermost call ran for real in the result, so that its inner calls were due again."""
-    entered: set[Path] = {()}
-    for node in result:
-        call = node.call
-        if call is not None and (call.provenance is None or call.provenance.by == "live"):
-            entered.add((*call.path, path_step(call.tool, call.key, call.occurrence)))
-    return entered
-
-
 def _pair_difference(pair: Pair, places: "_Places", ignore: Ignore, models: bool) -> Divergence | None:
     node = pair.result or pair.baseline
     assert node is not None
@@ -211,7 +103,7 @@ def _pair_difference(pair: Pair, places: "_Places", ignore: Ignore, models: bool
     return _tool_difference(pair, places, ignore)
 
 
-_Token = tuple[Path, str, str]
+_Token = tuple[Place, str, str]
 _Places = tuple[dict[_Token, int], dict[_Token, int]]  # the last place of each call in baseline and result
 
 
@@ -221,16 +113,16 @@ def _places(pairs: Sequence[Pair], ignore: Ignore) -> _Places:
     for pair in pairs:
         for node, places in ((pair.baseline, theirs), (pair.result, ours)):
             if node is not None and node.call is not None:
-                places[_token(node, pair.path, ignore)] = pair.place
+                places[_token(node, pair.place, ignore)] = pair.number
     return theirs, ours
 
 
-def _token(node: Node, path: Path, ignore: Ignore) -> _Token:
+def _token(node: Node, place: Place, ignore: Ignore) -> _Token:
     assert node.call is not None
     pointers = ignore.get(node.call.tool, ())
     if node.call.key is not None and not pointers:
-        return path, node.call.tool, node.call.key
-    return path, node.call.tool, _text(strip(node.call.arguments, pointers))
+        return place, node.call.tool, node.call.key
+    return place, node.call.tool, _text(strip(node.call.arguments, pointers))
 
 
 def _tool_difference(pair: Pair, places: _Places, ignore: Ignore) -> Divergence | None:
@@ -246,8 +138,8 @@ def _tool_difference(pair: Pair, places: _Places, ignore: Ignore) -> Divergence 
     assert theirs.call is not None
     if same_call(theirs, ours, ignore):
         return None
-    later_ours = places[1].get(_token(theirs, pair.path, ignore), 0) > pair.place
-    later_theirs = places[0].get(_token(ours, pair.path, ignore), 0) > pair.place
+    later_ours = places[1].get(_token(theirs, pair.place, ignore), 0) > pair.number
+    later_theirs = places[0].get(_token(ours, pair.place, ignore), 0) > pair.number
     what, why = _kind_of_difference(theirs, ours, later_ours, later_theirs)
     return _tool_divergence(what, where, pair, why)
 
@@ -319,21 +211,6 @@ def _tool_divergence(what: _What, where: str, pair: Pair, why: str) -> Divergenc
     )
 
 
-def same_call(theirs: Node, ours: Node, ignore: Ignore) -> bool:
-    """Whether two tool calls are the same call: tool, and canonical arguments without ignored fields."""
-    a, b = theirs.call, ours.call
-    assert a is not None
-    assert b is not None
-    if a.tool != b.tool:
-        return False
-    if a.key is not None and a.key == b.key:
-        return True
-    pointers = ignore.get(a.tool, ())
-    if a.key is not None and b.key is not None and not pointers:
-        return False
-    return not differences(strip(a.arguments, pointers), strip(b.arguments, pointers))
-
-
 def _model_difference(pair: Pair) -> Divergence | None:
     theirs, ours = pair.baseline, pair.result
     where = place_name(pair)
@@ -346,7 +223,7 @@ def _model_difference(pair: Pair) -> Divergence | None:
             result_node=ours.id if ours else None,
             explanation=why,
         )
-    if _same_request(theirs, ours):
+    if same_request(theirs, ours):
         return None
     assert theirs.model is not None
     assert ours.model is not None
@@ -367,15 +244,6 @@ def _model_difference(pair: Pair) -> Divergence | None:
         diff=found.diff,
         explanation=f"the request differs first in {found.where}",
     )
-
-
-def _same_request(theirs: Node, ours: Node) -> bool:
-    assert theirs.model is not None
-    assert ours.model is not None
-    if theirs.model.key is not None and theirs.model.key == ours.model.key:
-        return True
-    provenance = ours.model.provenance
-    return provenance is not None and provenance.by == "served" and provenance.node_id == theirs.id
 
 
 def _turn_differences(baseline: Session, result: Session) -> Iterator[Divergence]:
@@ -445,7 +313,9 @@ def place_name(pair: Pair) -> str:
     assert node is not None
     label = "model call" if node.kind is NodeKind.MODEL_CALL else "tool call"
     name = f" {node.call.tool}" if node.call else ""
-    return f"{label} {pair.place}{name}" + (f", inside {len(pair.path)} enclosing call(s)" if pair.path else "")
+    lane = f" of {pair.lane_name}" if pair.lane_name else ""
+    around = f", inside {len(pair.place.path)} enclosing call(s)" if pair.place.path else ""
+    return f"{label} {pair.number}{name}{lane}{around}"
 
 
 def totals(session: Session, nodes: Sequence[Node]) -> Totals:
