@@ -6,9 +6,10 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+from playhead.adapters.wire.beginning import Begun, begin
 from playhead.adapters.wire.beside import Beside, begin_beside
 from playhead.adapters.wire.envelope import Served
-from playhead.adapters.wire.exchange import Begun, Exchange, begin
+from playhead.adapters.wire.exchange import Exchange
 from playhead.engine.failures import rebuild
 from playhead.engine.patching import require
 

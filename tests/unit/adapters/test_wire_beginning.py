@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from playhead.adapters.wire.exchange import begin
+from playhead.adapters.wire.beginning import begin
 from playhead.engine import seam
 from playhead.engine.recorder import Recorder
 from playhead.store.memory import MemoryStore
