@@ -20,8 +20,8 @@ from playhead.errors import EgressBlockedError
 
 _NETWORK_EVENTS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 _LOOKUP_EVENTS = frozenset({"socket.getaddrinfo", "socket.gethostbyname"})
-_PROCESS_EVENTS = frozenset({"subprocess.Popen", "os.posix_spawn", "os.system", "os.exec"})
-_WATCHED = _NETWORK_EVENTS | _LOOKUP_EVENTS | _PROCESS_EVENTS
+PROCESS_EVENTS = frozenset({"subprocess.Popen", "os.posix_spawn", "os.system", "os.exec"})
+_WATCHED = _NETWORK_EVENTS | _LOOKUP_EVENTS | PROCESS_EVENTS
 _inside_model_call: ContextVar[bool] = ContextVar("playhead_inside_model_call", default=False)
 _model_calls_in_flight = [0]  # name lookups of asyncio run in threads without context, so these are counted
 _counting = threading.Lock()
@@ -64,7 +64,7 @@ class EgressGuard:
         """Raises `EgressBlockedError` for a connection that may not leave."""
         if self._applies is not None and not self._applies():
             return
-        if event in _PROCESS_EVENTS:
+        if event in PROCESS_EVENTS:
             self._on_process(_program(event, args))
             return
         if _own_traffic.get():

@@ -2,6 +2,8 @@
 # ruff: noqa: PT012, SIM117 - the block is what is tested
 
 import asyncio
+import subprocess
+import sys
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -290,3 +292,15 @@ def test_r41_an_edited_file_is_an_error_that_names_it(here: Path) -> None:
                 poll("q")
         path.write_bytes(whole)
     assert len(poll.seen) == 1
+
+
+def test_a_program_that_is_started_inside_fixtures_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    poll = counted()
+    for mode in ("record", "replay"):
+        caplog.clear()
+        with playhead.fixtures(mode, http=True):
+            poll("a")
+            for _ in range(2):
+                subprocess.run([sys.executable, "-S", "-c", ""], check=True)
+        (told,) = [record.getMessage() for record in caplog.records if record.name == "playhead"]
+        assert f"{sys.executable} was started while fixtures were in force" in told
