@@ -46,7 +46,7 @@ def said(caplog: pytest.LogCaptureFixture, recorder: Recorder) -> Iterator[pytes
     with caplog.at_level(logging.WARNING, "playhead"):
         yield caplog
     graphs.uninstall()
-    openai_agents.activation.uninstall()
+    openai_agents.uninstall()
     claude.uninstall()
 
 

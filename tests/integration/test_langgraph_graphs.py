@@ -316,7 +316,8 @@ def test_what_tools_write_to_the_stream_comes_again_in_every_mode(bench: Bench, 
         graph = create_agent(model, [walk], name="tour", checkpointer=InMemorySaver())
         seen: list[str] = []
         config: Any = {"configurable": {"thread_id": "t"}}
-        async for found in graph.astream({"messages": [("user", prompt)]}, config, stream_mode=modes):
+        given: Any = {"messages": [("user", prompt)]}
+        async for found in graph.astream(given, config, stream_mode=modes):
             mode, chunk = found if isinstance(modes, list) else (modes, found)
             seen.append(f"{mode}: {chunk if mode == 'custom' else len(chunk)}")
         return "\n".join(seen)
