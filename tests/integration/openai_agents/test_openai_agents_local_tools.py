@@ -3,15 +3,20 @@
 from typing import Any
 
 import pytest
-from agents import Agent, ApplyPatchResult, ApplyPatchTool, Computer, ComputerTool, LocalShellTool, Runner
+from agents import Agent, ApplyPatchResult, ApplyPatchTool, Computer, ComputerTool, LocalShellTool, Runner, ShellTool
 from agents.testing import assistant_message
 
+from playhead.core.policy import HistoryModel
 from playhead.core.protocol import openai_responses
 from playhead.core.values import ReplayStatus
 from playhead.errors import RefusedError
 
 from .conftest import Desk
 
+COMPUTER: Any = {
+    "type": "computer_call", "id": "c", "call_id": "c1", "status": "completed", "pending_safety_checks": [],
+    "action": {"type": "screenshot"},
+}  # fmt: skip
 ACTION = {"type": "exec", "command": ["ls"], "env": {}}
 
 
@@ -114,14 +119,9 @@ class Screen(Computer):
 
 
 def test_a_computer_is_refused_in_preflight_unless_it_may_run_live(desk: Desk) -> None:
-    item: Any = {
-        "type": "computer_call", "id": "c", "call_id": "c1", "status": "completed", "pending_safety_checks": [],
-        "action": {"type": "screenshot"},
-    }  # fmt: skip
-
     async def run(prompt: str) -> str:
         agent = Agent(
-            name="desk", model=desk.model([item], [assistant_message("done")]), tools=[ComputerTool(Screen(desk))]
+            name="desk", model=desk.model([COMPUTER], [assistant_message("done")]), tools=[ComputerTool(Screen(desk))]
         )
         return str((await Runner.run(agent, prompt)).final_output)
 
@@ -132,6 +132,42 @@ def test_a_computer_is_refused_in_preflight_unless_it_may_run_live(desk: Desk) -
         desk.replay(baseline, run)
     result = desk.replay(baseline, run, tool_policy={"tools": {"computer": {"type": "passthrough"}}})
     assert (result.replay.status, desk.live) == (ReplayStatus.COMPLETED, ["screenshot"])
+
+
+def test_a_model_that_asks_for_a_computer_that_was_not_recorded_is_stopped(desk: Desk) -> None:
+    steps: list[list[Any]] = [[assistant_message("done")]]
+
+    async def run(prompt: str) -> str:
+        agent = Agent(name="desk", model=desk.model(*steps), tools=[ComputerTool(Screen(desk))])
+        return str((await Runner.run(agent, prompt)).final_output)
+
+    baseline = desk.record(run)
+    steps.insert(0, [COMPUTER])
+    result = desk.replay(baseline, run)
+    assert "the model asks for tool 'computer': one request of the model is many calls" in (result.message or "")
+    assert desk.live == []
+
+
+def test_a_shell_in_the_providers_container_is_a_call_of_the_provider(desk: Desk) -> None:
+    action = {"commands": ["ls"], "timeout_ms": 500, "max_output_length": 100}
+    output = [{"stdout": "a.txt", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]
+    items: list[Any] = [
+        {"type": "shell_call", "id": "s", "call_id": "s1", "status": "completed", "action": action},
+        {"type": "shell_call_output", "id": "o", "call_id": "s1", "status": "completed", "output": output},
+        assistant_message("done"),
+    ]
+
+    async def run(prompt: str) -> str:
+        tools: list[Any] = [ShellTool(environment={"type": "container_auto"})]
+        return str((await Runner.run(Agent(name="desk", model=desk.model(items), tools=tools), prompt)).final_output)
+
+    baseline = desk.record(run)
+    (call,) = baseline.calls
+    assert (call.name, call.call.arguments, call.call.source) == ("shell", action, "provider")
+    assert call.outcome.value[0]["stdout"] == "a.txt"
+    for model, by in ((None, "live"), (HistoryModel(), "served")):
+        result = desk.replay(baseline, run, model_policy=model)
+        assert [(row.by, row.tool) for row in result.replay.ledger if row.kind == "tool"] == [(by, "shell")]
 
 
 def test_what_the_agent_runs_is_no_call_of_the_provider() -> None:

@@ -8,6 +8,7 @@ from agents import Agent, ModelResponse, ModelSettings
 
 from playhead.adapters.openai_agents import approvals, codec, executors, messages, overrides
 from playhead.adapters.openai_agents.run import Run
+from playhead.core.canonical import to_stored
 from playhead.core.protocol import openai_responses
 from playhead.core.protocol.forms import Event
 from playhead.core.protocol.parts import as_arguments
@@ -172,7 +173,7 @@ class Turn:
             self._announce(output)
             self._note_failures()
             self.step.observe(result)
-            self._provider_calls(said)
+            self._provider_calls(said, output)
         except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
             self.step.cancel()
             self.run.trouble(error, "reading a model response")
@@ -188,7 +189,7 @@ class Turn:
         )
         executors.stop_ungated(self.run, items)
 
-    def _provider_calls(self, said: Any) -> None:
+    def _provider_calls(self, said: Any, items: list[Any]) -> None:
         """Tools that the provider executed: their results stand in the same response."""
         active = self.run.active
         if active is None or self.step.silent:
@@ -201,6 +202,13 @@ class Turn:
                 active.provider_call(
                     self.step, part["name"], call_id=part["id"], arguments=as_arguments(part), outcome=outcome
                 )
+        shells = {item.get("call_id"): item for item in items if item.get("type") == "shell_call_output"}
+        for item in items:  # a shell in the provider's container; one that runs here answers in the next request
+            call_id = item.get("call_id")
+            if item.get("type") == "shell_call" and call_id in shells:
+                name, arguments = openai_responses.local_call(item)
+                outcome = Outcome(kind=OutcomeKind.VALUE, value=to_stored(shells[call_id].get("output")))
+                active.provider_call(self.step, name, call_id=call_id, arguments=arguments, outcome=outcome)
 
     def failed(self, error: BaseException) -> None:
         """An attempt failed. The framework may make another; if not, `close` ends the step."""
