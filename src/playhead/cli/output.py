@@ -125,7 +125,11 @@ def _print_table(block: Table, stream: TextIO) -> None:
     from rich.table import Table as Drawn
     from rich.text import Text
 
-    console = Console(file=stream, width=None if stream.isatty() else 10_000, soft_wrap=False, highlight=False)
+    class Raising(Console):
+        def on_broken_pipe(self) -> None:  # its own would end the command with exit code 1, which is an answer here
+            raise BrokenPipeError
+
+    console = Raising(file=stream, width=None if stream.isatty() else 10_000, soft_wrap=False, highlight=False)
     drawn = Drawn(box=None, pad_edge=False, header_style="bold")
     for column in block.columns:
         drawn.add_column(Text(column.replace("_", " ")), overflow="fold", no_wrap=column in {"id", "status"})

@@ -1,7 +1,6 @@
 """Finds the command, has its arguments parsed, and turns what comes of it into output and an exit code."""
 
 import importlib
-import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from playhead.cli.commands import COMMANDS, noun_help, top_help
 from playhead.cli.context import Context, Options, split_options
 from playhead.cli.help_text import command_help
 from playhead.cli.output import Mode, Result, emit, emit_error, prepare_streams
+from playhead.cli.stdout import written
 from playhead.errors import PlayheadError, ReplayStop, UsageError
 
 INTERRUPTED = 130
@@ -54,14 +54,16 @@ def _failed(error: PlayheadError, mode: Mode, *, debug: bool) -> int:
 def _run(options: Options, words: list[str], mode: Mode) -> int:
     found = find_command(words)
     if isinstance(found, str):
-        sys.stdout.write(found)
+        with written():
+            sys.stdout.write(found)
         return 0
     name, function, rest = found
     context = Context(mode=mode, url=options.url)
     try:
         result = call(name, function, rest, context)
         if isinstance(result, Result):
-            _print(result, mode)
+            with written():
+                emit(result, mode, sys.stdout)
             return result.exit_code
         return 0
     finally:
@@ -146,12 +148,3 @@ def call(name: str, function: Callable[..., object], words: list[str], context: 
     if "context" in ignored:
         bound.arguments["context"] = context
     return command(*bound.args, **bound.kwargs)
-
-
-def _print(result: Result, mode: Mode) -> None:
-    try:
-        emit(result, mode, sys.stdout)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has seen enough (`| head`). Nothing more can be written, also not when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,6 +3,7 @@
 import sys
 
 from playhead.cli.commands import noun_help, top_help
+from playhead.cli.stdout import written
 
 _HELP = ("--help", "-h", "help")
 
@@ -15,7 +16,8 @@ def main(argv: list[str] | None = None) -> int:
         from playhead.cli.run import run  # the parser alone takes longer than the help text may
 
         return run(words)
-    sys.stdout.write(text)
+    with written():
+        sys.stdout.write(text)
     return 0
 
 

@@ -2,8 +2,10 @@
 
 import importlib
 import inspect
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -64,3 +66,15 @@ def test_help_loads_neither_parser_nor_store() -> None:
     )
     done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("words", ["--help", "session list --help", "evaluator list --output text"])
+def test_a_reader_that_has_seen_enough_is_no_failure(words: str, tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    (tmp_path / ".playhead").mkdir()
+    script = "import sys; from playhead.cli.start import main; sys.exit(main())"
+    command = [sys.executable, "-c", script, *words.split()]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
