@@ -165,6 +165,15 @@ def _own_replay() -> ReplayState | None:
     return None if state.over and any(not other.over for other in _open.replays) else state
 
 
+def replay_around() -> ReplayState | None:
+    """The replay that the caller is part of, asked without a stop: for what is only read or kept differently in one."""
+    frame = FRAME.get()
+    if frame is not None:
+        state: ReplayState | None = frame.active.replay
+        return state
+    return _replay_of_caller()
+
+
 def _is_apart(state: ReplayState | None) -> bool:
     """Whether the caller, who has no context, certainly is no part of a replay: work of a live session in a pool,
     and the main thread when the replay runs in another (loops hand contexts on, so nothing of an agent arrives there).

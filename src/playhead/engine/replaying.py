@@ -90,6 +90,7 @@ class ReplayState:
         live_models: whether requests go out for real; False under model history.
         other_threads: threads that ran before the replay began; without its context they are no part of it.
         sessions: ids of the sessions recorded under this state, first the result session.
+        stand_ins: what adapters put in the place of memories of the user's, by what tells those apart.
         thread: the thread in which it runs.
         over: the replay has ended: what its agent left running gets no answers any more.
         detached: this is a forked child; the replay goes on in its parent.
@@ -120,6 +121,7 @@ class ReplayState:
     ledger: list[LedgerRow] = field(default_factory=list[LedgerRow])
     other_threads: frozenset[int] = field(default_factory=lambda: _running_threads())
     sessions: list[str] = field(default_factory=list[str])
+    stand_ins: dict[Any, tuple[Any, Any]] = field(default_factory=dict[Any, tuple[Any, Any]])
     thread: int = field(default_factory=threading.get_ident)
     over: bool = False
     detached: bool = False
@@ -136,6 +138,15 @@ class ReplayState:
                 if self.on_latch is not None:
                     self.on_latch(stop)
             return self.latch
+
+    def stand_in(self, key: Any, original: Any, make: Callable[[], Any]) -> Any:
+        """What this replay has in the place of a memory of the user's (a checkpointer, a cache, a conversation), which
+        it must not write to: made at first need, the same for the same key. The original is kept: ids go by it.
+        """
+        with self.lock:
+            if key not in self.stand_ins:
+                self.stand_ins[key] = (original, make())
+            return self.stand_ins[key][1]
 
     def refuse(self, error: PlayheadError, tool: str | None = None) -> ReplayStop:
         """`stop`, for a call that nothing decides: the ledger shows it."""

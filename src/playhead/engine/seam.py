@@ -21,7 +21,7 @@ from playhead.core.canonical import from_stored
 from playhead.core.values import JSON, Origin, Outcome
 from playhead.engine.active import ActiveSession
 from playhead.engine.boundary import SessionScope
-from playhead.engine.context import current, is_seen, refuse_outside, replay_here, replaying
+from playhead.engine.context import current, is_seen, refuse_outside, replay_around, replay_here, replaying
 from playhead.engine.failures import capture, rebuild
 from playhead.engine.model_step import ModelRequest, ModelResult, ModelStep
 from playhead.engine.recorder import Recorder
@@ -32,7 +32,7 @@ from playhead.errors import ReplayedToolError
 __all__ = [
     "ActiveSession", "AgentStep", "ModelRequest", "ModelResult", "ModelStep", "Requested", "SessionScope",
     "SilentStep", "Slot", "SpanStep", "Step", "ToolStep", "capture", "current", "exception_of", "is_seen",
-    "refuse_outside", "replay_here", "replaying", "session", "value_of",
+    "refuse_outside", "replay_around", "replay_here", "replaying", "session", "value_of",
 ]  # fmt: skip
 
 

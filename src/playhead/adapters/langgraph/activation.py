@@ -8,7 +8,7 @@ wrapped, and `playhead.adapters.installation` calls again when more of it is imp
 import functools
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from playhead.engine import seam
@@ -67,17 +67,22 @@ def is_installed() -> bool:
 
 def _replace(cls: type, wrapped: dict[str, Callable[..., Any]]) -> Callable[[], None]:
     """Puts methods into a class and gives the function that takes them out again."""
-    before = {name: cls.__dict__.get(name) for name in wrapped}
-    for name, method in wrapped.items():
-        original = getattr(cls, name)
-        setattr(cls, name, functools.wraps(original)(method))
+    return _put(cls, {name: functools.wraps(getattr(cls, name))(method) for name, method in wrapped.items()})
+
+
+def _put(cls: type, members: Mapping[str, Any]) -> Callable[[], None]:
+    """Puts attributes into a class and gives the function that takes them out again."""
+    absent = object()
+    before = {name: cls.__dict__.get(name, absent) for name in members}
+    for name, member in members.items():
+        setattr(cls, name, member)
 
     def undo() -> None:
-        for name, method in before.items():
-            if method is None:
+        for name, member in before.items():
+            if member is absent:
                 delattr(cls, name)
             else:
-                setattr(cls, name, method)
+                setattr(cls, name, member)
 
     return undo
 
@@ -147,10 +152,17 @@ def _wrap_models() -> Callable[[], None]:
 def _wrap_graphs() -> Callable[[], None]:
     from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs]
 
-    from playhead.adapters.langgraph import boundary, starting
+    from playhead.adapters.langgraph import boundary, memories, starting
 
     starting.register()
     _require(Pregel, *_GRAPH_RUNS)
     makers = {"invoke": boundary.invoke, "ainvoke": boundary.ainvoke, "stream": boundary.stream}
     makers["astream"] = boundary.astream
-    return _replace(Pregel, {name: make(getattr(Pregel, name)) for name, make in makers.items()})
+    undo_runs = _replace(Pregel, {name: make(getattr(Pregel, name)) for name, make in makers.items()})
+    undo_memories = _put(Pregel, memories.of_graphs())
+
+    def undo() -> None:
+        undo_runs()
+        undo_memories()
+
+    return undo

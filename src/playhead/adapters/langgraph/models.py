@@ -13,8 +13,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.outputs.chat_generation import merge_chat_generation_chunks
 
+from playhead.adapters.langgraph import memories, overrides, responses, twins
 from playhead.adapters.langgraph import messages as forms
-from playhead.adapters.langgraph import overrides, responses, twins
 from playhead.adapters.langgraph.guard import trouble
 from playhead.adapters.langgraph.overrides import Asked
 from playhead.adapters.langgraph.scope import executable, is_root, remember
@@ -295,4 +295,5 @@ _METHODS = twins.Methods(
     root=BaseChatModel,
     always={"_generate": _generate},
     own={"_agenerate": _agenerate, "_stream": _stream, "_astream": _astream},
+    fields=memories.MODEL_FIELDS,
 )

@@ -8,7 +8,7 @@ are the original's. Nothing of the user's objects or classes is changed.
 import functools
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -35,11 +35,13 @@ class Methods:
         always: methods that every twin replaces.
         own: methods that are replaced where the original's class has them itself, not from ``root``. The framework asks
             by identity whether a class has them.
+        fields: fields that a twin reads in its own way, though it shares them.
     """
 
     root: type
     always: Mapping[str, Replace]
     own: Mapping[str, Replace]
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def twin(original: T, methods: Methods) -> T:
@@ -65,5 +67,8 @@ def _made(cls: type, methods: Methods) -> type:
                 own = getattr(cls, name)
                 if name in methods.always or own is not getattr(methods.root, name):
                     members[name] = functools.wraps(own)(replace(own))
-            known = _classes[cls] = type(cls)(cls.__name__, (cls,), members)
+            known = type(cls)(cls.__name__, (cls,), members)
+            for name, descriptor in methods.fields.items():
+                setattr(known, name, descriptor)  # after the class is made: its making would take it for a field
+            _classes[cls] = known
         return known

@@ -11,7 +11,7 @@ from agents.exceptions import InputGuardrailTripwireTriggered
 from agents.lifecycle import RunHooksBase
 from agents.models.interface import ModelProvider
 
-from playhead.adapters.openai_agents import servers
+from playhead.adapters.openai_agents import memories, servers
 from playhead.adapters.openai_agents.models import SeamHooks, SeamModel
 from playhead.adapters.openai_agents.run import Entered, Run
 from playhead.engine.recorder import Recorder
@@ -64,6 +64,12 @@ class Prepared:
         if users is None or isinstance(users, RunHooksBase):
             self.options["hooks"] = SeamHooks(self.run, users or RunHooksBase())
 
+    def keep_memory(self) -> None:
+        """In a replay: the run reads and writes a conversation of the replay's own."""
+        memory, state = self.options.get("session"), self.run.replay
+        if memory is not None and state is not None:
+            self.options["session"] = memories.own(state, memory)
+
     async def close_provider(self) -> None:
         """Closes the model provider that was made for this run, as the framework does with its own."""
         provider, self._own_provider = self._own_provider, None
@@ -86,7 +92,10 @@ def _prepared(agent: Any, given: Any, options: dict[str, Any], naming: Naming) -
     except Exception as error:  # noqa: BLE001 - outside a replay nothing of ours may reach the agent
         run.trouble(error, "preparing a run")
         return None
-    return prepared if run.open(naming.agent, naming.recorder) else None
+    if not run.open(naming.agent, naming.recorder):
+        return None
+    prepared.keep_memory()
+    return prepared
 
 
 async def run(original: Any, naming: Naming, agent: Any, given: Any, options: dict[str, Any]) -> Any:

@@ -1,0 +1,84 @@
+"""What a program keeps between runs (checkpointers, caches of nodes and of models) is not touched by a replay.
+
+A replay has an empty one of its own in the place of each. Its threads are not those of real users, an answer that it
+was given does not come up in a later live run, and what a live run left there does not answer for the recording.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from langchain_core.caches import BaseCache as ModelCache
+from langchain_core.caches import InMemoryCache as OwnModelCache
+from langchain_core.globals import get_llm_cache
+
+from playhead.engine import seam
+
+
+class _Kept:
+    """An attribute of graphs that gives the replay's own instead of the user's.
+
+    Graphs keep theirs under the same name in their ``__dict__``, where copies of a graph find it.
+    """
+
+    def __init__(self, name: str, replace: Callable[[Any], Any]) -> None:
+        self._name = name
+        self._replace = replace
+
+    def __get__(self, graph: Any, owner: type | None = None) -> Any:
+        return None if graph is None else self._replace(graph.__dict__.get(self._name))
+
+    def __set__(self, graph: Any, value: Any) -> None:
+        graph.__dict__[self._name] = value
+
+    def __delete__(self, graph: Any) -> None:
+        del graph.__dict__[self._name]
+
+
+def of_graphs() -> dict[str, Any]:
+    """The attributes of `Pregel` that hold what a graph keeps between runs, as a replay is to see them."""
+    from langgraph.cache.base import BaseCache
+    from langgraph.cache.memory import InMemoryCache  # pyright: ignore[reportMissingTypeStubs]
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    class OwnSaver(InMemorySaver):
+        """Threads of one replay."""
+
+    class OwnCache(InMemoryCache):  # pyright: ignore[reportMissingTypeArgument]
+        """Results of nodes of one replay."""
+
+    def saver(value: Any) -> Any:
+        if not isinstance(value, BaseCheckpointSaver) or isinstance(value, OwnSaver):
+            return value
+        return _own(value, InMemorySaver, lambda: OwnSaver(serde=value.serde))  # pyright: ignore[reportUnknownMemberType]
+
+    def cache(value: Any) -> Any:
+        if not isinstance(value, BaseCache) or isinstance(value, OwnCache):
+            return value
+        return _own(value, InMemoryCache, lambda: OwnCache(serde=value.serde))  # pyright: ignore[reportUnknownMemberType]
+
+    return {"checkpointer": _Kept("checkpointer", saver), "cache": _Kept("cache", cache)}
+
+
+def _own(value: Any, in_memory: type, make: Callable[[], Any]) -> Any:
+    state = seam.replay_around()
+    if state is None:
+        return value
+    # Programs open a store for each request, whose threads are the same; what is in memory is its object's own.
+    key = id(value) if isinstance(value, in_memory) else value.__class__
+    return state.stand_in(("langgraph", key), value, make)
+
+
+def _model_cache(model: Any) -> Any:
+    value: Any = model.__dict__.get("cache")
+    if value is False:
+        return value
+    own = isinstance(value, ModelCache)
+    found: Any = value if own else get_llm_cache()
+    if found is None:
+        return value
+    return _own(found, OwnModelCache, OwnModelCache)
+
+
+MODEL_FIELDS = {"cache": property(_model_cache)}
+"""How the twin of a model reads the field that says where its answers are cached."""
