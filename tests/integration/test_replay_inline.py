@@ -357,6 +357,18 @@ def test_an_override_that_nothing_takes_fails_the_replay(recorder: Recorder):
     result = playhead.replay(agent=poller, override={"model": "other"})
     assert result.status is ReplayStatus.FAILED
     assert result.error.code == "override_not_applied"
+    assert "failed first" not in result.error.message
+
+
+def test_an_override_that_an_agent_fails_before_taking_tells_of_that_failure(recorder: Recorder):
+    record(poller, "p")
+
+    def keyless(prompt: str, **_: object) -> None:
+        raise RuntimeError("set MODEL_KEY")
+
+    result = playhead.replay(agent=keyless, override={"model": "other"})
+    assert result.error.code == "override_not_applied"
+    assert "the agent failed first, with RuntimeError: set MODEL_KEY" in result.error.message
 
 
 def test_agent_scope_answers_from_other_sessions_of_the_agent(recorder: Recorder):

@@ -69,7 +69,10 @@ def load(entry_point: str, working_dir: str | None = None) -> Any:
             found = getattr(found, part)
         except AttributeError:
             names = ", ".join(n for n in dir(module) if not n.startswith("_"))[:300]
-            raise EntryPointError(f"{module_name!r} has no {qualname!r}", hint=f"it has: {names}") from None
+            raise EntryPointError(
+                f"{module_name!r} has no {qualname!r} when it is imported",
+                hint=f'make it at the top of the file, not under `if __name__ == "__main__":`; it has: {names}',
+            ) from None
     return found
 
 

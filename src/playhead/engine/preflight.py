@@ -227,8 +227,9 @@ def _version_reasons(
     reasons: list[str] = []
     if not inline and (spec is None or not (spec.entry_point or spec.command)):
         reasons.append(
-            "no agent to run: the session names no agent version with an entry point; "
-            "give --entry-point module:name or --agent-version"
+            "no agent to run: the session names no agent version with an entry point "
+            "(an agent that is made inside a function has none); give --entry-point module:name, an agent or a "
+            "function that takes the recorded inputs and runs it, or --agent-version"
         )
     can = version.capabilities if version else {}
     if "scenarios" not in can and can.get("tool_policies") is False and not _all_passthrough(policy):

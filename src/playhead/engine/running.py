@@ -12,7 +12,7 @@ from playhead.core.values import AgentVersion
 from playhead.engine.boundary import SessionScope
 from playhead.engine.context import current
 from playhead.engine.frames import leave
-from playhead.engine.version import CodeVersion, entry_point
+from playhead.engine.version import CodeVersion, entry_point, file_of
 from playhead.engine.zero_code import sessions_wanted
 
 
@@ -76,8 +76,7 @@ def _place(agent: Any) -> tuple[str | None, Path | None]:
         if any(map(is_, list(held.values()), repeat(agent))):
             name = next((n for n, found in list(held.items()) if found is agent and not n.startswith("__")), None)
             if name is not None:
-                file = getattr(module, "__file__", None)
-                return entry_point(module, name), Path(file) if file else None
+                return entry_point(module, name), file_of(module)
     return None, None
 
 

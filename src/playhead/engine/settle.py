@@ -170,8 +170,11 @@ def _error(
     if missing:
         return error_info(
             OverrideNotAppliedError(
-                f"the override of {', '.join(missing)} changed nothing: no model call or input took it",
-                hint="check that the agent's model seam is one that playhead wraps, and the names in a model map",
+                f"the override of {', '.join(missing)} changed nothing: no model call or input took it"
+                f"{_own_failure(result)}",
+                hint="mend what the agent failed with"
+                if result.error is not None
+                else "check that the agent's model seam is one that playhead wraps, and the names in a model map",
             )
         )
     calls = sum(

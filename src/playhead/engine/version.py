@@ -84,7 +84,7 @@ def of_function(function: Callable[..., Any], *, adapter: str | None = None) -> 
     """The version of an agent that is a function or class of a module."""
     module = sys.modules.get(getattr(function, "__module__", None) or "")
     qualname = getattr(function, "__qualname__", "")
-    return CodeVersion(entry_point(module, qualname), _file_of(module), adapter=adapter)
+    return CodeVersion(entry_point(module, qualname), file_of(module), adapter=adapter)
 
 
 def of_object(value: Any, *, depth: int = 1, adapter: str | None = None) -> CodeVersion:
@@ -98,7 +98,7 @@ def of_object(value: Any, *, depth: int = 1, adapter: str | None = None) -> Code
         names = [n for n, held in frame.f_globals.items() if held is value and not n.startswith("__")]
         module = sys.modules.get(frame.f_globals.get("__name__", ""))
         if names and module is not None:
-            return CodeVersion(entry_point(module, names[0]), _file_of(module), adapter=adapter)
+            return CodeVersion(entry_point(module, names[0]), file_of(module), adapter=adapter)
         frame = frame.f_back
     return CodeVersion(None, None, adapter=adapter)
 
@@ -117,18 +117,21 @@ def entry_point(module: ModuleType | None, qualname: str) -> str | None:
             return f"{spec.name.removesuffix('.__main__')}:{qualname}"
     elif _importable(module):
         return f"{name}:{qualname}"
-    file = _file_of(module)
+    file = file_of(module)
     return None if file is None else f"{_relative(file)}:{qualname}"
 
 
-def _file_of(module: ModuleType | None) -> Path | None:
+def file_of(module: ModuleType | None) -> Path | None:
+    """The file that a module was loaded from; None for what was typed or made."""
     file = getattr(module, "__file__", None)
+    if file is None:  # Python takes it from a script that has ended, while its last runs are still being written
+        file = getattr(getattr(module, "__loader__", None), "path", None)
     return Path(file).absolute() if file and not file.startswith("<") and Path(file).exists() else None
 
 
 def _importable(module: ModuleType) -> bool:
     """Whether a fresh interpreter in the working directory finds the module by its name."""
-    file = _file_of(module)
+    file = file_of(module)
     if file is None or (file.stem != "__init__" and file.stem != module.__name__.rpartition(".")[2]):
         return False  # loaded under another name than its file has
     top = file.parents[module.__name__.count(".") + (file.stem == "__init__")]

@@ -97,6 +97,14 @@ def test_bad_entry_points_say_what_is_wrong(text: str, words: str, tmp_path: Pat
         assert words in found.value.message
 
 
+def test_a_name_that_only_a_running_script_has_says_where_it_belongs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "guarded.py").write_text("def tool(): ...\nif __name__ == '__main__':\n    agent = tool\n")
+    with pytest.raises(EntryPointError) as found:
+        load("guarded.py:agent", str(tmp_path))
+    assert 'not under `if __name__ == "__main__":`; it has: tool' in (found.value.hint or "")
+
+
 SCRIPT = """\
 import playhead
 

@@ -102,6 +102,16 @@ def test_what_no_process_could_find_again_has_no_entry_point():
     assert version.entry_point(notebook, "run") is None
 
 
+def test_a_script_that_has_ended_is_still_found(tmp_path: Path):
+    script = tmp_path / "quick.py"
+    script.write_text(
+        "import atexit, sys\nfrom playhead.engine import version\n"
+        "atexit.register(lambda: print(version.entry_point(sys.modules['__main__'], 'agent')))\n"
+    )
+    ran = subprocess.run([sys.executable, script.name], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert ran.stdout == "quick.py:agent\n"
+
+
 DESK = object()
 
 
