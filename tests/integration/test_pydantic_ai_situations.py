@@ -1,4 +1,4 @@
-"""Nineteen situations in which a replay has to give back exactly what was recorded, without touching a live tool."""
+"""Situations in which a replay has to give back exactly what was recorded, without touching a live tool."""
 
 import asyncio
 import itertools
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, ModelRetry, ToolReturn
+from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -19,6 +20,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
+from pydantic_ai.usage import UsageLimits
 
 import playhead
 from playhead.adapters.pydantic_ai import Playhead
@@ -280,6 +282,27 @@ def large_prompt(world: World) -> str:
     return Agent(asks(final=lambda m: f"saw {len(prompts(m)[-1])} characters")).run_sync("y" * 200_000).output
 
 
+def limit_of_calls(world: World) -> str:
+    agent = Agent(asks([("look", {"x": 1})], [("look", {"x": 2}), ("look", {"x": 3})]))
+
+    @agent.tool_plain
+    def look(x: int) -> int:
+        return live("look")
+
+    try:
+        return agent.run_sync("go", usage_limits=UsageLimits(tool_calls_limit=2)).output
+    except UsageLimitExceeded as error:
+        return f"stopped: {error}"
+
+
+def output_function(world: World) -> str:
+    @playhead.tool(effect="write")
+    def save(text: str) -> str:
+        return f"saved {text}: {live('save')}"
+
+    return Agent(asks([("final_result", {"text": "x"})]), output_type=save).run_sync("go").output
+
+
 def structured_output(world: World) -> str:
     def answer(messages: list[ModelMessage], info: Any) -> ModelResponse:
         return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, {"id": 1, "total": 2.5}, tool_call_id="o")])
@@ -290,7 +313,8 @@ def structured_output(world: World) -> str:
 SITUATIONS = [
     two_turns, same_call_in_three_turns, same_call_twice_at_once, retried, invalid_arguments, tool_fails,
     tool_fails_and_code_copes, tool_return_object, model_instance, nothing_returned, repeated_call_ids,
-    two_agents_in_a_row, agent_inside_a_tool, streamed, large_prompt, structured_output,
+    two_agents_in_a_row, agent_inside_a_tool, streamed, large_prompt, structured_output, limit_of_calls,
+    output_function,
 ]  # fmt: skip
 
 

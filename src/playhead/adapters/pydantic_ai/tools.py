@@ -44,6 +44,8 @@ async def execute(
     if answer is not None:
         step.observe(answer)
         _note_pause(run, call, answer)
+        if answer.kind is OutcomeKind.VALUE:
+            ctx.usage.tool_calls += 1  # the framework counts calls where they run, and has limits of them
         return give(run, ctx, call, answer)
     try:
         with step.inside():
