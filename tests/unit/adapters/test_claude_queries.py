@@ -159,6 +159,7 @@ def test_without_a_terminal_message_only_the_partial_counts_are_kept(recorder: R
         ({"result": "", "terminal_reason": "prompt_too_long", "subtype": "error_x"}, "prompt_too_long"),
         ({"result": "", "terminal_reason": "completed", "subtype": "error_max_turns"}, "error_max_turns"),
         ({"result": None, "terminal_reason": "completed", "subtype": "success"}, "Claude reported a failed result"),
+        ({"result": "", "terminal_reason": "success", "subtype": "completed"}, "Claude reported a failed result"),
     ],
 )
 def test_the_recorded_reason_is_the_most_readable_cause(recorder: Recorder, fields: dict[str, Any], reason: str):
