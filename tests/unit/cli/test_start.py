@@ -68,7 +68,7 @@ def test_help_loads_neither_parser_nor_store() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("words", ["--help", "session list --help", "evaluator list --output text"])
+@pytest.mark.parametrize("words", ["--help", "session list --help", "doctor --capabilities --output text"])
 def test_a_reader_that_has_seen_enough_is_no_failure(words: str, tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(read)
