@@ -216,11 +216,11 @@ def _partners(theirs: Sequence[Node], ours: Sequence[Node]) -> Iterator[tuple[No
     """Each container with one of the same name: with equal inputs first, then what is left in start order."""
     equal: dict[Any, deque[Node]] = {}
     for node in ours:
-        equal.setdefault((node.kind, node.name, _text(node.inputs)), deque()).append(node)
+        equal.setdefault((node.kind, node.name, value_text(node.inputs)), deque()).append(node)
     taken: set[str] = set()
     alone: list[Node] = []
     for node in theirs:
-        found = equal.get((node.kind, node.name, _text(node.inputs)))
+        found = equal.get((node.kind, node.name, value_text(node.inputs)))
         if found:
             partner = found.popleft()
             taken.add(partner.id)
@@ -236,7 +236,8 @@ def _partners(theirs: Sequence[Node], ours: Sequence[Node]) -> Iterator[tuple[No
             yield node, others.popleft()
 
 
-def _text(value: JSON) -> bytes:
+def value_text(value: JSON) -> bytes:
+    """Equal values have equal texts, also those that have no key."""
     try:
         return canonical_stored(value)
     except NoKeyError:  # NaN and the like have a text, though no canonical one
@@ -322,8 +323,13 @@ def _token(node: Node, ignore: Ignore, baseline: Mapping[str, Any] | None = None
         if baseline is not None and provenance is not None and provenance.by == "served":
             return baseline.get(provenance.node_id or "", node.model.key)
         return node.model.key or node.id
+    return call_token(node, ignore)
+
+
+def call_token(node: Node, ignore: Ignore) -> tuple[str, str | bytes]:
+    """Equal for tool calls that are the same (`same_call`)."""
     assert node.call is not None
     pointers = ignore.get(node.call.tool, ())
     if node.call.key is not None and not pointers:
         return node.call.tool, node.call.key
-    return node.call.tool, _text(strip(node.call.arguments, pointers))
+    return node.call.tool, value_text(strip(node.call.arguments, pointers))

@@ -8,9 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from playhead.core.alignment import Ignore, Pair, Place, align, same_call, same_request
-from playhead.core.canonical import NoKeyError, canonical_stored, render
-from playhead.core.keys import strip
+from playhead.core.alignment import Ignore, Pair, Place, align, call_token, same_call, same_request, value_text
 from playhead.core.match import differences
 from playhead.core.protocol.request import request_diff
 from playhead.core.recording import same_outcome
@@ -103,7 +101,7 @@ def _pair_difference(pair: Pair, places: "_Places", ignore: Ignore, models: bool
     return _tool_difference(pair, places, ignore)
 
 
-_Token = tuple[Place, str, str]
+_Token = tuple[Place, tuple[str, str | bytes]]
 _Places = tuple[dict[_Token, int], dict[_Token, int]]  # the last place of each call in baseline and result
 
 
@@ -113,16 +111,8 @@ def _places(pairs: Sequence[Pair], ignore: Ignore) -> _Places:
     for pair in pairs:
         for node, places in ((pair.baseline, theirs), (pair.result, ours)):
             if node is not None and node.call is not None:
-                places[_token(node, pair.place, ignore)] = pair.number
+                places[(pair.place, call_token(node, ignore))] = pair.number
     return theirs, ours
-
-
-def _token(node: Node, place: Place, ignore: Ignore) -> _Token:
-    assert node.call is not None
-    pointers = ignore.get(node.call.tool, ())
-    if node.call.key is not None and not pointers:
-        return place, node.call.tool, node.call.key
-    return place, node.call.tool, _text(strip(node.call.arguments, pointers))
 
 
 def _tool_difference(pair: Pair, places: _Places, ignore: Ignore) -> Divergence | None:
@@ -138,8 +128,8 @@ def _tool_difference(pair: Pair, places: _Places, ignore: Ignore) -> Divergence 
     assert theirs.call is not None
     if same_call(theirs, ours, ignore):
         return None
-    later_ours = places[1].get(_token(theirs, pair.place, ignore), 0) > pair.number
-    later_theirs = places[0].get(_token(ours, pair.place, ignore), 0) > pair.number
+    later_ours = places[1].get((pair.place, call_token(theirs, ignore)), 0) > pair.number
+    later_theirs = places[0].get((pair.place, call_token(ours, ignore)), 0) > pair.number
     what, why = _kind_of_difference(theirs, ours, later_ours, later_theirs)
     return _tool_divergence(what, where, pair, why)
 
@@ -355,10 +345,7 @@ def _same(left: JSON, right: JSON) -> bool:
 def _text(value: JSON) -> str:
     if isinstance(value, str):
         return value
-    try:
-        return canonical_stored(value).decode("utf-8", "replace")
-    except NoKeyError:  # NaN and the like have a text, though no canonical one
-        return render(value).decode("utf-8", "replace")
+    return value_text(value).decode("utf-8", "replace")
 
 
 def failed_outcome(node: Node) -> bool:
