@@ -60,7 +60,9 @@ def desk() -> Iterator[Desk]:
 class Fake(BaseChatModel):
     """Says how many messages it was shown."""
 
-    _llm_type = "fake"
+    @property
+    def _llm_type(self) -> str:
+        return "fake"
 
     def _generate(self, messages: Sequence[Any], stop: Any = None, run_manager: Any = None, **_: Any) -> ChatResult:
         LIVE.append("model")
@@ -77,7 +79,8 @@ def test_a_thread_of_a_checkpointer_does_not_grow_by_a_replay(desk: Desk) -> Non
     def answer(state: Any) -> Any:
         return {"messages": [Fake().invoke(state["messages"])]}
 
-    graph = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer").compile(checkpointer=InMemorySaver())
+    built = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer")
+    graph: Any = built.compile(checkpointer=InMemorySaver())
     thread: Any = {"configurable": {"thread_id": "user-42"}}
 
     def agent(prompt: str) -> Any:

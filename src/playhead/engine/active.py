@@ -92,6 +92,7 @@ class ActiveSession(Track):
         self.adoptable = False  # opened by a replay: the agent's own boundary becomes this session
         self._conversations: dict[Step | None, Conversations] = {}
         self._tools: set[str] = set()  # whose calls a seam saw
+        self.watched: set[str] = set()  # that an adapter sees whenever they run, if it is called at all
 
     def met(self, adapter: str) -> None:
         """Remembers an adapter that sees something of this session: what it cannot do refuses replays of it."""
@@ -250,10 +251,17 @@ class ActiveSession(Track):
         outcome = Outcome(kind=kind, value=content)
         self.recorder.push(step)
         if self.replay is not None:
-            self._settle_replayed(self.replay, step, outcome, refused, own_answer=_misfits(slot))
-        elif not refused and slot.tool not in self._tools and not _misfits(slot):
+            self._settle_replayed(self.replay, step, outcome, refused, own_answer=self._is_own(slot))
+        elif not refused and slot.tool not in self._tools and not self._is_own(slot):
             self._note_unseen_tool(slot.tool)
         step.observe(outcome)
+
+    def _is_own(self, slot: Slot) -> bool:
+        """Whether an answer that no seam saw is one that the agent gave by itself, without running the tool: there the
+        seam has seen another tool of those run, so it would have seen this one.
+        """
+        seen = slot.tool in self.watched and not self.watched.isdisjoint(self._tools)
+        return seen or _misfits(slot)
 
     def was_run(self, tool: str) -> None:
         """A framework says that it has run a tool; whose models are told so in words that hold no id of a call."""

@@ -10,6 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from langchain_core.messages import AIMessage
+from langchain_core.tools.base import BaseTool
 
 from playhead.adapters.langgraph import inputs
 from playhead.adapters.langgraph.guard import trouble
@@ -66,6 +67,8 @@ class _Run:
         )
         active = self.scope.open()
         root = active is not None and direct and _root_graphs.setdefault(active, graph) is graph
+        if active is not None:
+            active.watched |= _watched_tools(graph)
         self.running = Running(root, _executable(graph))
 
     @contextmanager
@@ -108,6 +111,18 @@ def _executable(graph: Any) -> frozenset[str] | None:
         return None
     found = [node.bound.tools_by_name for node in graph.nodes.values() if hasattr(node.bound, "tools_by_name")]
     return frozenset(name for tools in found for name in tools)
+
+
+def _watched_tools(graph: Any) -> frozenset[str]:
+    """The tools of the graph's tool nodes that run by `BaseTool.run`, which is ours: where one of them was answered and
+    did not run, middleware answered it."""
+    nodes = [node.bound.tools_by_name for node in graph.nodes.values() if hasattr(node.bound, "tools_by_name")]
+    return frozenset(name for tools in nodes for name, tool in tools.items() if _runs_as_every_tool(tool.__class__))
+
+
+def _runs_as_every_tool(cls: type[BaseTool]) -> bool:
+    ways = (cls.invoke, cls.ainvoke, cls.run, cls.arun)
+    return all(getattr(way, "__module__", "").startswith("langchain_core.") for way in ways)
 
 
 def _begin(graph: Any, given: Any, config: Any, options: dict[str, Any], entry: str) -> _Run | None:
