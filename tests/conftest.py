@@ -1,5 +1,6 @@
 """Shared by every test: no network but loopback, and the folder of recorded data when it is there."""
 
+import gc
 import os
 import socket
 import sys
@@ -17,6 +18,13 @@ def _guarded_connect(self: socket.socket, address: object) -> None:
     if self.family != socket.AF_UNIX and not str(host).startswith(_LOOPBACK):
         raise AssertionError(f"a test tried to connect to {address!r}")
     return _connect(self, address)  # type: ignore[arg-type]
+
+
+def pytest_collection_finish() -> None:
+    """The frameworks that the tests imported stay, so the garbage collector need not walk them time and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(5_000, 20, 20)
 
 
 @pytest.fixture(autouse=True)
