@@ -275,7 +275,7 @@ def test_a_connection_outside_a_model_call_is_refused_and_named(recorder: Record
         def leaky(prompt: str) -> str:
             poll("q")
             try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                socket.create_connection(("127.0.0.1", port), timeout=20).close()
             except OSError as error:
                 return type(error).__name__
             return "connected"
@@ -293,8 +293,8 @@ def test_the_guard_of_an_inline_replay_leaves_other_threads_alone(recorder: Reco
         go, done = threading.Event(), threading.Event()
 
         def other() -> None:
-            go.wait(5)
-            socket.create_connection(server.getsockname(), timeout=1).close()
+            go.wait(60)
+            socket.create_connection(server.getsockname(), timeout=20).close()
             reached.append(True)
             done.set()
 
@@ -305,7 +305,7 @@ def test_the_guard_of_an_inline_replay_leaves_other_threads_alone(recorder: Reco
         def waits(prompt: str) -> str:
             poll("q")
             go.set()
-            done.wait(5)
+            done.wait(60)
             return "ok"
 
         record(waits, "p")

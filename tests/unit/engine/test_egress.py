@@ -17,7 +17,7 @@ def server() -> Iterator[tuple[str, int]]:
 
 
 def connect(address: tuple[str, int]) -> None:
-    with socket.create_connection(address, timeout=2):
+    with socket.create_connection(address, timeout=20):
         pass
 
 

@@ -218,12 +218,12 @@ def test_with_two_sessions_a_thread_without_context_is_not_guessed(
     def other() -> None:
         with begin("other", recorder=recorder):
             inside.set()
-            done.wait(5)
+            done.wait(60)
 
     done = threading.Event()
     neighbour = threading.Thread(target=other, daemon=True)
     neighbour.start()
-    assert inside.wait(5)
+    assert inside.wait(60)
     with begin("desk", recorder=recorder):
         for _ in range(2):
             lost = threading.Thread(target=lambda: found.append(seam.current()))
@@ -398,7 +398,7 @@ def test_equal_calls_of_several_threads_at_one_time_are_marked_as_unordered(reco
 
     def call(active: Any) -> None:
         step = active.tool_call("search", arguments={"q": "x"})
-        started.wait(5)
+        started.wait(60)
         step.returned(threading.get_ident())
 
     with begin("desk", recorder=recorder) as active:

@@ -353,15 +353,15 @@ def test_two_replays_and_a_thread_without_context_stop_both(recorder: Recorder):
     def run(state: Any) -> None:
         try:
             with seam.replaying(state), begin("desk", recorder=recorder):
-                ready.wait(5)
-                done.wait(5)
+                ready.wait(60)
+                done.wait(60)
         except RecordingError:
             return
 
     threads = [threading.Thread(target=run, args=(state,)) for state in states]
     for thread in threads:
         thread.start()
-    ready.wait(5)
+    ready.wait(60)
     with pytest.raises(ReplayStop, match="without context"):
         seam.current()
     done.set()
