@@ -3,8 +3,8 @@
 Calls are aligned by the path of their enclosing tool calls, in start order: the n-th call of the baseline against the
 n-th of the result. Where the baseline did things at once their order says nothing:
 
-- Runs of agents and spans that overlapped their siblings are lanes. Each is set against one of the same name, with
-  equal inputs where there is one, and their calls are aligned inside it.
+- Runs of agents and spans that overlapped their siblings, or model calls beside them, are lanes. Each is set against
+  one of the same name, with equal inputs where there is one, and their calls are aligned inside it.
 - Calls that overlapped, directly or through others, are set against equal calls of the result in the same places. A
   tool call began with the model call that asked for it; those of one response keep its order. From model calls that
   overlapped on this goes up to where both sessions asked the same: a request shows by itself what came before it.
@@ -178,13 +178,14 @@ class _Lanes:
         self.ours: dict[str, str] = {}
         self.names: dict[str, str] = {}
         left, right = _siblings(baseline), _siblings(result)
-        if all(len(cluster) == 1 for nodes in left.values() for cluster in _clusters(nodes)):
+        beside = _beside_calls(baseline)
+        if not beside and all(len(cluster) == 1 for nodes in left.values() for cluster in _clusters(nodes)):
             return
         todo: list[tuple[str | None, str | None]] = [(None, None)]  # containers that stand against each other
         while todo:
             one, other = todo.pop()
             theirs, ours = left.get(one, []), right.get(other, [])
-            at_once = {node.id for cluster in _clusters(theirs) if len(cluster) > 1 for node in cluster}
+            at_once = {node.id for cluster in _clusters(theirs) if len(cluster) > 1 for node in cluster} | beside
             for a, b in _partners(theirs, ours):
                 todo.append((a.id, b.id))
                 if a.id in at_once:
@@ -209,6 +210,36 @@ def _siblings(nodes: Sequence[Node]) -> dict[str | None, list[Node]]:
                 break
             at = by_id.get(at.parent_id) if at.parent_id else None
         found.setdefault(at.id if at is not None else None, []).append(node)
+    return found
+
+
+def _beside_calls(nodes: Sequence[Node]) -> set[str]:
+    """Containers that overlapped model calls of what is around them. Of runs that began at once the first has no
+    container of its own: it is the session's.
+    """
+    if not any(node.kind in _CONTAINERS for node in nodes):
+        return set()
+    by_id = {n.id: n for n in nodes}
+    around = {node.id: _ancestors(node, by_id) for node in nodes}
+    loose = [n for n in nodes if n.kind is NodeKind.MODEL_CALL]
+    return {
+        container.id
+        for container in nodes
+        if container.kind in _CONTAINERS
+        for call in loose
+        if call.started_at < (container.ended_at or container.started_at)
+        and (call.ended_at or call.started_at) > container.started_at
+        and container.id not in around[call.id]
+        and call.id not in around[container.id]
+        and around[container.id].issuperset(a for a in around[call.id] if by_id[a].kind in _CONTAINERS)
+    }
+
+
+def _ancestors(node: Node, by_id: Mapping[str, Node]) -> set[str]:
+    found: set[str] = set()
+    while node.parent_id is not None and node.parent_id in by_id and node.parent_id not in found:
+        found.add(node.parent_id)
+        node = by_id[node.parent_id]
     return found
 
 

@@ -138,3 +138,29 @@ def test_every_call_stands_in_one_pair_and_only_equal_ones_make_no_difference(
     same = divergence(theirs, ours) is None
     assert not same or sorted(q for q, _ in recorded) == sorted(replayed)
     assert same or [q for q, _ in recorded] != replayed
+
+
+def test_a_run_beside_the_sessions_own_is_a_lane_and_one_after_it_is_not():
+    """Of agents that began at once the first is the session's own run, without an agent call."""
+
+    def two_agents(session: str, *calls: tuple[str, bool, Times], run: Times) -> list[Node]:
+        agent = replace(at(a_model_call(9, [user("x")], session=session), run), kind=NodeKind.AGENT_CALL, model=None)
+        inside = replace(agent, id=f"{session}-agent", seq=0, name="helper")
+        nodes = [
+            asked(n + 1, q, times, session=session, parent=inside.id if helper else None)
+            for n, (q, helper, times) in enumerate(calls)
+        ]
+        return [inside, *nodes]
+
+    theirs = two_agents("s1", ("a1", False, (0, 1)), ("b1", True, (0, 2)), ("b2", True, (5, 6)), ("a2", False, (8, 9)),
+                        run=(0, 10))  # fmt: skip
+    ours = two_agents("s2", ("a1", False, (0, 1)), ("b1", True, (0, 1)), ("a2", False, (2, 3)), ("b2", True, (2, 3)),
+                      run=(0, 4))  # fmt: skip
+    assert divergence(theirs, ours) is None
+    swapped = two_agents("s2", ("a1", False, (0, 1)), ("b2", True, (0, 1)), ("a2", False, (2, 3)), ("b1", True, (2, 3)),
+                         run=(0, 4))  # fmt: skip
+    assert divergence(theirs, swapped) == "model_request model call 1 of helper"
+
+    after = two_agents("s1", ("a1", False, (0, 1)), ("b1", True, (2, 3)), ("a2", False, (5, 6)), run=(2, 4))
+    before = two_agents("s2", ("b1", True, (0, 1)), ("a1", False, (2, 3)), ("a2", False, (5, 6)), run=(0, 2))
+    assert divergence(after, before) == "model_request model call 1"
