@@ -322,6 +322,28 @@ def test_methods_bind_without_self_and_injected_parameters_are_no_arguments(reco
     assert node.call.arguments == {"q": "x"}
 
 
+def test_class_and_static_methods_are_tools_in_either_order_of_decorators(recorder: Recorder):
+    class Shop:
+        @tool
+        @classmethod
+        def find(cls, q: str) -> str:
+            return f"{cls.__name__} {q}"
+
+        @tool(effect="read")
+        @staticmethod
+        def count(q: str) -> str:
+            return q
+
+    with session("desk"):
+        assert (Shop.find("x"), Shop().find(q="x"), Shop.count("y"), Shop().count("y")) == (
+            "Shop x",
+            "Shop x",
+            "y",
+            "y",
+        )
+    assert [n.call.arguments for n in nodes(recorder)] == [{"q": "x"}] * 2 + [{"q": "y"}] * 2
+
+
 def test_gate_wraps_the_entries_of_a_dispatch_table(recorder: Recorder):
     table = {"double": gate(lambda n: n * 2, name="double", effect="write")}
     with session("desk"):

@@ -42,7 +42,7 @@ def tool(
         exclude: parameters that are no arguments of the call, such as an injected context.
         output_schema: JSON Schema that served values have to fit.
     """
-    if callable(name):
+    if callable(name) or isinstance(name, classmethod):
         return _tool(name, name.__name__, Effect(effect), exclude, output_schema)
 
     def decorate(function: Any) -> Any:
@@ -57,6 +57,9 @@ def gate(
 ) -> F:  # fmt: skip
     """`tool` for a function that is not yours to decorate, such as the entries of a dispatch table."""
     return _tool(function, name or function.__name__, Effect(effect), exclude, output_schema)
+
+
+_METHODS: tuple[Any, ...] = (classmethod, staticmethod)
 
 
 class _Gate:
@@ -143,6 +146,13 @@ class _Gate:
 
 
 def _tool(function: Any, name: str, effect: Effect, exclude: Collection[str], output_schema: JSON) -> Any:
+    for kind in _METHODS:
+        if function.__class__ is kind:  # decorated already: what it holds is the function
+            return kind(_function_tool(function.__func__, name, effect, exclude, output_schema))
+    return _function_tool(function, name, effect, exclude, output_schema)
+
+
+def _function_tool(function: Any, name: str, effect: Effect, exclude: Collection[str], output_schema: JSON) -> Any:
     gate = _Gate(function, name, effect, exclude, output_schema)
     if inspect.isasyncgenfunction(function):
         return _async_generator_tool(function, gate)
