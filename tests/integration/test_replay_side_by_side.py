@@ -65,14 +65,50 @@ def test_agents_that_run_at_once_are_faithful_in_any_order(bench: Bench) -> None
     assert result.faithful, result.replay.fidelity
 
 
+def test_agents_at_once_that_ask_the_same_get_each_its_own_answer(bench: Bench) -> None:
+    """Only the conversation tells whose call it is: the tool gave something else each time."""
+    second = asyncio.Event()
+    given = iter(range(100))
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        turn, prompt = len(messages) // 2, str(messages[0].parts[0])
+        if "slow" in prompt and not turn and not second.is_set():
+            await second.wait()
+        elif "quick" in prompt and turn:
+            second.set()
+        last: Any = messages[-1].parts[0]
+        return ModelResponse(parts=[TextPart(last.content) if turn else ToolCallPart("look", {}, tool_call_id="c")])
+
+    agent = Agent(FunctionModel(answer), name="helper")
+
+    @agent.tool_plain
+    async def look() -> str:
+        return f"seen {next(given)}"
+
+    async def at_once(prompt: str) -> list[str]:
+        ran = await asyncio.gather(agent.run(f"slow {prompt}"), agent.run(f"quick {prompt}"))
+        return [one.output for one in ran]
+
+    def both(prompt: str) -> list[str]:
+        return asyncio.run(at_once(prompt))
+
+    baseline = bench.record(both, {"prompt": "go"})
+    assert baseline.output == ["seen 1", "seen 0"]
+    for model in (HistoryModel(), None):
+        result = bench.replay(baseline, both, model_policy=model)
+        assert (result.output, result.faithful) == (baseline.output, True), result.replay.fidelity
+    assert next(given) == 2
+
+
 class Topics(TypedDict):
     topics: list[str]
     found: Annotated[list[str], operator.add]
 
 
 class Writer(BaseChatModel):
-    """The first topic is answered after the second has had both of its answers."""
+    """All topics are asked at once; the first is answered after the second has had both of its answers."""
 
+    begun: Any
     done: Any
 
     @property
@@ -81,6 +117,8 @@ class Writer(BaseChatModel):
 
     def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
         text = str(messages[-1].content)
+        if not text.endswith("!"):
+            self.begun.wait(30)
         if text == "slow":
             self.done.wait(30)
         elif text == "quick!":
@@ -89,7 +127,7 @@ class Writer(BaseChatModel):
 
 
 def test_branches_of_a_graph_are_faithful_in_any_order(bench: Bench) -> None:
-    model = Writer(done=threading.Event())
+    model = Writer(begun=threading.Barrier(3), done=threading.Event())
 
     def work(state: Any) -> Any:
         first = model.invoke(state["topic"]).content

@@ -314,3 +314,4 @@ class CallView:
     output_schema: JSON = None
     parameters: JSON = None  # JSON Schema of the arguments, for inject
     scope: JSON = None  # of an op: the part of its key that is not arguments
+    asked_by: str | None = None  # the recorded model call that the asking one stands for: its calls come first

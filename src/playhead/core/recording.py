@@ -184,10 +184,15 @@ class Group:
         self.members: list[Occurrence] = []
         self._next = 0
 
-    def first_free(self) -> Occurrence | None:
+    def first_free(self, asked_by: str | None = None) -> Occurrence | None:
+        """The first unclaimed member; before it the first of those that the model call ``asked_by`` asked for."""
         while self._next < len(self.members) and not self.members[self._next].free:
             self._next += 1  # claims are never given back, so nothing before this becomes free again
-        return self.members[self._next] if self._next < len(self.members) else None
+        free = self.members[self._next :]
+        if asked_by is not None:
+            own = (m for m in free if m.free and m.first.model_call == asked_by)
+            return next(own, free[0] if free else None)
+        return free[0] if free else None
 
     def settle(self) -> None:
         """Puts the members in order and finds those whose order nothing tells."""

@@ -258,7 +258,7 @@ class Tape:
         if group is None or not group.members:
             return _Found(None, self._why_nothing(call, key))
         loose = () if known else ("path",)
-        taken = group.first_free()
+        taken = group.first_free(call.asked_by)
         if taken is None and matching.repeat != "error":
             taken = group.members[0 if matching.repeat == "first" else -1]
             loose = (*loose, "repeat")

@@ -39,6 +39,11 @@ class RecordedAnswers:
         found = self._models.hidden(self._asked(view))
         return None if found is None else found.node
 
+    def twin_of(self, view: ModelView) -> str | None:
+        """The recorded model call that asked the same, for a model that answers by itself; each is given once."""
+        found = self._models.claim(self._asked(view)).call
+        return None if found is None else found.node.id
+
     def _asked(self, view: ModelView) -> ModelAsked:
         return ModelAsked(
             ref=view.ref,

@@ -41,6 +41,7 @@ class Answer:
     row: int
     delay_ms: int = 0
     config: LLMConfig | None = None  # an outcome still to be written by a model
+    stands_for: str | None = None  # of a model call: the recorded one that answers it, or that asked the same
 
 
 def answer_tool(state: ReplayState, call: CallView, node_id: Callable[[], str]) -> Answer:
@@ -142,12 +143,14 @@ def answer_model(state: ReplayState, view: ModelView) -> Answer:
             if failed is not None:
                 return failed
             if state.answers is None:
-                return _answer(state, row, Provenance(by="live"), None)
+                twin = None if state.twin_of is None else state.twin_of(view)
+                return replace(_answer(state, row, Provenance(by="live"), None), stands_for=twin)
             decision = state.answers.decide(view)
             match decision:
                 case Serve():
                     made = _from(row, decision.provenance, by="served", marks=decision.marks)
-                    return _answer(state, made, decision.provenance, decision.outcome)
+                    answer = _answer(state, made, decision.provenance, decision.outcome)
+                    return replace(answer, stands_for=decision.provenance.node_id)
                 case RunLive(missed=missed):
                     made = replace(row, by="live" if missed is None else "missed", detail=missed)
                     return _answer(state, made, Provenance(by="live", detail=missed), None)

@@ -75,7 +75,10 @@ class ModelStep(Step):
     """One request to a model."""
 
     kind = NodeKind.MODEL_CALL
-    __slots__ = ("_key", "cells", "conversation", "occurrence", "params", "request", "result", "slots", "tool_cells")
+    __slots__ = (
+        "_key", "cells", "conversation", "occurrence", "params", "request", "result", "slots", "stands_for",
+        "tool_cells",
+    )  # fmt: skip
 
     def __init__(
         self, active: Track, parent: Step | None, name: str, seq: int, request: ModelRequest,
@@ -91,6 +94,7 @@ class ModelStep(Step):
         self.slots: list[Slot] = []
         self._key: ModelKey | None = None
         self.occurrence = 1  # set by the writer
+        self.stands_for: str | None = None  # in a replay, the recorded model call that it stands for
 
     def inside(self) -> AbstractContextManager[None]:
         """As of any step; what connects inside is the model's endpoint, which the egress guard lets through."""
@@ -120,6 +124,7 @@ class ModelStep(Step):
             self.cancel()
             raise
         self.provenance = answer.provenance
+        self.stands_for = answer.stands_for
         return answer.outcome
 
     async def decide_async(self) -> Outcome | None:
@@ -161,6 +166,7 @@ class ModelStep(Step):
                             no_key=own.no_key,
                             path=own.path,
                             parameters=offered.get(slot.tool, _NOTHING).get("parameters"),
+                            asked_by=self.stands_for,
                         )
                     )
         except Exception as error:

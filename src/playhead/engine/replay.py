@@ -96,13 +96,17 @@ def make_state(
     secrets = recorder.secrets
     tape = Tape.build(plan.nodes, plan.policy, secrets=secrets, redact=recorder.redact)
     offered = offered_tools(plan.nodes)
+    model = plan.model_policy
+    on_miss = model.on_miss if isinstance(model, HistoryModel) else "fail"
+    recorded = RecordedAnswers(plan.nodes, tape, plan.baseline, on_miss=on_miss)
     return ReplayState(
         tape=tape,
         baseline=plan.baseline,
         replay_id=replay.id,
         policy=plan.policy,
         model_policy=plan.model_policy,
-        answers=_answers(plan, tape),
+        answers=recorded if isinstance(model, HistoryModel) else None,
+        twin_of=recorded.twin_of,
         override=plan.override,
         widen=lambda tool, config: _newest(store, plan, tool, config),
         redact=recorder.redact,
@@ -112,12 +116,6 @@ def make_state(
         parameters={name: tool.get("parameters") for name, tool in offered.items()},
         listings=None if plan.live_tools else [node for node in plan.nodes if node.kind is NodeKind.SPAN],
     )
-
-
-def _answers(plan: Plan, tape: Tape) -> RecordedAnswers | None:
-    if not isinstance(plan.model_policy, HistoryModel):
-        return None
-    return RecordedAnswers(plan.nodes, tape, plan.baseline, on_miss=plan.model_policy.on_miss)
 
 
 def _newest(store: Store, plan: Plan, tool: str, config: HistoryConfig) -> Sequence[Node]:

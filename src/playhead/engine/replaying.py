@@ -81,6 +81,7 @@ class ReplayState:
         tape: a `core.tape.Tape`; ``answers`` is the model's side, None under a live model.
         model_failures: scripted failures of model requests; made of the model policy at the first request.
         widen: gives the newest calls of a tool for a config with a wide scope; asked once per tool.
+        twin_of: the recorded model call that asked what a live one asks, each only once.
         writer: executes the llm policy. ``examples`` gives it (arguments, result) pairs of a tool.
         latch: the stop, once there is one; every later decision and model call raises it again.
         override_hits: for each override field, how many model calls it changed (adapters count).
@@ -102,6 +103,7 @@ class ReplayState:
     policy: ToolPolicy = field(default_factory=ToolPolicy)
     model_policy: ModelPolicy = field(default_factory=LiveModel)
     answers: ModelAnswers | None = None
+    twin_of: Callable[[ModelView], str | None] | None = None
     model_failures: ModelFailures | None = None
     override: ReplayOverride | None = None
     override_hits: Counter[str] = field(default_factory=Counter[str])

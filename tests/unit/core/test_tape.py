@@ -180,6 +180,26 @@ def test_r17_overlapping_calls_stop_as_ambiguous_unless_the_order_is_recorded() 
     assert [value_of(replayed.ask("f", {})) for _ in range(2)] == [1, 2]
 
 
+def test_equal_calls_of_conversations_side_by_side_are_answered_each_from_its_own() -> None:
+    """Recorded in the order in which two models happened to answer; now they answer the other way round."""
+    nodes = [
+        call(1, "look", {"q": "x"}, "A", model_call="slow"),
+        call(2, "look", {"q": "x"}, "B", occurrence=2, model_call="quick"),
+        call(3, "look", {"q": "x"}, "C", occurrence=3, model_call="quick"),
+    ]
+
+    def answers(*asked: str | None) -> list[object]:
+        replayed = Replayed(nodes)
+        claims = [
+            replayed.tape.claim(replace(replayed.view("look", {"q": "x"}), ref=f"m{n}:c", asked_by=by))
+            for n, by in enumerate(asked)
+        ]
+        return [c.recording.outcome.value if c.recording and c.recording.outcome else c.reason for c in claims]
+
+    assert answers("quick", "slow", "quick", "slow") == ["B", "A", "C", "used_up"]
+    assert answers("gone", None, "slow") == ["A", "B", "C"]  # what stands for no recorded call is answered in order
+
+
 def test_r18_two_tools_swap_places_in_one_turn() -> None:
     replayed = Replayed([call(1, "a", {}, "A"), call(2, "b", {}, "B")])
     replayed.tape.announce("m", [announced("1", "b", {}), announced("2", "a", {})])
