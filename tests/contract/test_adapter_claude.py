@@ -363,3 +363,11 @@ def test_scenario(harness: AdapterHarness, scenario: Scenario) -> None:
     found = check(harness, scenario, measured().adapters[harness.name].found)
     if found.verdict == "not_applicable":
         pytest.skip(found.reason)
+
+
+@pytest.mark.skipif(not WHOLE, reason="make conformance runs it")
+def test_a_decorated_tool_of_a_server_of_the_sdk_is_one_call_under_the_global_form(harness: AdapterHarness) -> None:
+    """The SDK runs such a tool where no context tells of the call."""
+    harness.activate()
+    (scenario,) = [s for s in scenarios() if s.id == "S25"]
+    assert check(harness, scenario, measured().adapters[harness.name].found).verdict == "supported"

@@ -92,6 +92,7 @@ class ActiveSession(Track):
         self.adoptable = False  # opened by a replay: the agent's own boundary becomes this session
         self._conversations: dict[Step | None, Conversations] = {}
         self._tools: set[str] = set()  # whose calls a seam saw
+        self._elsewhere: list[ToolStep] = []
         self.watched: set[str] = set()  # that an adapter sees whenever they run, if it is called at all
 
     def met(self, adapter: str) -> None:
@@ -131,6 +132,8 @@ class ActiveSession(Track):
         parent: Step | None = frame if frame is not None and frame is not self and frame.active is self else None
         if type(parent) is ToolStep and _is_named(parent, tool) and _asks(parent, arguments):
             return SilentStep(parent)
+        if self._elsewhere and call_id is None and (around := self._around(tool, arguments)) is not None:
+            return SilentStep(around)
         slots = self.slots
         attempt, seq = 1, 0
         with self.lock:  # finding and taking at once: equal calls of two threads get a slot each
@@ -144,6 +147,15 @@ class ActiveSession(Track):
         self._tools.add(tool)
         self.recorder.push(step)
         return step
+
+    def runs_elsewhere(self, step: ToolStep) -> None:
+        """The call runs where no context tells of it (another program asks this one back): the same call of a decorated
+        function, made until it ends, is this one."""
+        self._elsewhere = [*(one for one in self._elsewhere if one.ended_at is None), step]
+
+    def _around(self, tool: str, arguments: Snapshot) -> ToolStep | None:
+        running = (step for step in self._elsewhere if step.ended_at is None and _bare(step.tool) == _bare(tool))
+        return next((step for step in running if _asks(step, arguments)), None)
 
     def _find(self, tool: str, arguments: Snapshot, call_id: str | None, parent: Step | None) -> Slot | None:
         scope = parent if parent is None or parent.kind is not NodeKind.SPAN else parent.scope

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from playhead.core.values import Mark, NodeKind, NodeStatus, OutcomeKind, SessionStatus, Usage
+from playhead.core.values import Mark, NodeKind, NodeStatus, Outcome, OutcomeKind, SessionStatus, Usage
 from playhead.engine import context, seam
 from playhead.engine.recorder import Recorder
 from playhead.engine.seam import ModelRequest, ModelResult, Requested, SilentStep
@@ -413,3 +413,15 @@ def test_equal_calls_of_several_threads_at_one_time_are_marked_as_unordered(reco
         two.returned(2)
     marks = {(n.name, n.call.overlapped) for n in recorded.nodes()}
     assert marks == {("search", True), ("pay", False)}
+
+
+def test_a_decorated_call_of_a_tool_that_runs_elsewhere_is_that_call(recorder: Recorder) -> None:
+    with begin("desk", recorder=recorder) as active:
+        step = active.tool_call("mcp__shop__look", arguments={"q": 1}, call_id="c")
+        active.runs_elsewhere(step)
+        assert isinstance(active.tool_call("look", arguments={"q": 1}), SilentStep)
+        for other in (("look", {"q": 2}, None), ("pay", {"q": 1}, None), ("look", {"q": 1}, "d")):
+            tool, arguments, call_id = other
+            assert not isinstance(active.tool_call(tool, arguments=arguments, call_id=call_id), SilentStep)
+        step.observe(Outcome(kind=OutcomeKind.VALUE, value=1))
+        assert not isinstance(active.tool_call("look", arguments={"q": 1}), SilentStep)

@@ -54,10 +54,10 @@ class _Gate:
         if call is None:
             call = run.calls.add(str(call_id), str(given.get("tool_name")), given.get("tool_input"), run.root)
         step: Any = run.calls.start(call)
-        if run.replay is None:
-            return {}
-        answer = await step.decide_async()
+        answer = None if run.replay is None else await step.decide_async()
         if answer is None:
+            if isinstance(step, seam.ToolStep):
+                run.active.runs_elsewhere(step)
             return {}
         try:
             call.given = results.read_outcome(answer)
