@@ -129,9 +129,9 @@ class CrewAIHarness(ServedHarness):
         await streaming.aclose()
 
     def with_mcp(self, spec: Spec, command: Sequence[str]) -> Served:
-        """The framework puts a name that it makes of the command before those of a server's tools."""
+        """The framework puts a name that it makes of the command before those of a server's tools, and cuts it."""
         server = MCPServerStdio(command=command[0], args=list(command[1:]))
-        named = [[replace(c, tool=_prefix(server) + c.tool) for c in turn] for turn in spec.turns]
+        named = [[replace(c, tool=sanitize_tool_name(_prefix(server) + c.tool)) for c in turn] for turn in spec.turns]
         made = self.build(replace(spec, turns=named))
         made.agent.agents[0].mcps = [server]
         return made
