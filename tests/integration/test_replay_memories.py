@@ -17,6 +17,8 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.cache.memory import InMemoryCache
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.store.base import BaseStore, GetOp
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import CachePolicy
 
 import playhead
@@ -55,6 +57,21 @@ def desk() -> Iterator[Desk]:
     yield made
     playhead.uninstall()
     made.recorder.close()
+
+
+class Elsewhere(BaseStore):
+    """A store that is no store in memory, as one in a database."""
+
+    def __init__(self) -> None:
+        self.inner = InMemoryStore()
+        self.asked = 0
+
+    def batch(self, ops: Any) -> Any:
+        self.asked += any(isinstance(op, GetOp) for op in ops)
+        return self.inner.batch(ops)
+
+    async def abatch(self, ops: Any) -> Any:
+        return self.batch(ops)
 
 
 class Fake(BaseChatModel):
@@ -123,6 +140,34 @@ def test_a_fork_leaves_nothing_in_a_cache_that_a_live_run_reads(desk: Desk) -> N
 
     assert forked.output == "no"
     assert graph.invoke({"order": "hello"})["said"] == "charged hello"
+
+
+@pytest.mark.parametrize("kind", [InMemoryStore, Elsewhere])
+def test_what_a_node_or_tool_keeps_in_a_store_is_not_kept_by_a_replay(desk: Desk, kind: Any) -> None:
+    kept: Any = kind()
+    kept.put(("users",), "ann", {"visits": 0})
+
+    class State(TypedDict):
+        order: str
+        said: str
+
+    def count(state: State, *, store: BaseStore) -> dict[str, str]:
+        known = store.get(("users",), "ann")
+        store.put(("users",), "ann", {"visits": known.value["visits"] + 1 if known else 1})
+        return {"said": charge(state["order"])}
+
+    graph: Any = StateGraph(State).add_node("count", count).add_edge(START, "count").compile(store=kept)
+
+    def agent(prompt: str) -> Any:
+        return graph.invoke({"order": prompt})["said"]
+
+    handle = desk.record(agent)
+    for _ in range(2):
+        assert desk.replay(handle).fidelity.kind is FidelityKind.FAITHFUL
+    assert kept.get(("users",), "ann").value == {"visits": 1}
+    assert kind is InMemoryStore or kept.asked == 2  # by the recorded run and the line above
+    graph.invoke({"order": "again"})
+    assert kept.get(("users",), "ann").value == {"visits": 2}
 
 
 def test_a_cache_of_models_is_neither_read_nor_written_by_a_replay(desk: Desk) -> None:

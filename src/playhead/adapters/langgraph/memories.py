@@ -1,7 +1,8 @@
-"""What a program keeps between runs (checkpointers, caches of nodes and of models) is not touched by a replay.
+"""What a program keeps between runs (checkpointers, stores, caches of nodes and of models) is not touched by a replay.
 
-A replay has an empty one of its own in the place of each. Its threads are not those of real users, an answer that it
-was given does not come up in a later live run, and what a live run left there does not answer for the recording.
+A replay has one of its own in the place of each, empty but for a copy of a store in memory. Its threads are not those
+of real users, an answer that it was given does not come up in a later live run, and what a live run left there does
+not answer for the recording.
 """
 
 from collections.abc import Callable
@@ -40,6 +41,8 @@ def of_graphs() -> dict[str, Any]:
     from langgraph.cache.memory import InMemoryCache  # pyright: ignore[reportMissingTypeStubs]
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.checkpoint.memory import InMemorySaver
+    from langgraph.store.base import BaseStore
+    from langgraph.store.memory import InMemoryStore
 
     class OwnSaver(InMemorySaver):
         """Threads of one replay."""
@@ -57,7 +60,29 @@ def of_graphs() -> dict[str, Any]:
             return value
         return _own(value, InMemoryCache, lambda: OwnCache(serde=value.serde))  # pyright: ignore[reportUnknownMemberType]
 
-    return {"checkpointer": _Kept("checkpointer", saver), "cache": _Kept("cache", cache)}
+    class OwnStore(InMemoryStore):
+        """What one replay keeps."""
+
+    def beginning_like(value: Any) -> Any:
+        # A new process fills a store in memory before its agent runs, so that is part of how the agent starts. The
+        # framework promises the names of the two.
+        made: Any = OwnStore(index=getattr(value, "index_config", None))
+        if isinstance(value, InMemoryStore):
+            for name in ("_data", "_vectors"):
+                held: Any = getattr(value, name)
+                getattr(made, name).update({namespace: held[namespace].copy() for namespace in list(held)})
+        return made
+
+    def store(value: Any) -> Any:
+        if not isinstance(value, BaseStore) or isinstance(value, OwnStore):
+            return value
+        return _own(value, InMemoryStore, lambda: beginning_like(value))
+
+    return {
+        "checkpointer": _Kept("checkpointer", saver),
+        "cache": _Kept("cache", cache),
+        "store": _Kept("store", store),
+    }
 
 
 def _own(value: Any, in_memory: type, make: Callable[[], Any]) -> Any:
