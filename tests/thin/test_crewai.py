@@ -131,7 +131,7 @@ class CrewAIHarness(ServedHarness):
     def with_mcp(self, spec: Spec, command: Sequence[str]) -> Served:
         """The framework puts a name that it makes of the command before those of a server's tools, and cuts it."""
         server = MCPServerStdio(command=command[0], args=list(command[1:]))
-        named = [[replace(c, tool=sanitize_tool_name(_prefix(server) + c.tool)) for c in turn] for turn in spec.turns]
+        named = [[replace(c, tool=_named(server, c.tool)) for c in turn] for turn in spec.turns]
         made = self.build(replace(spec, turns=named))
         made.agent.agents[0].mcps = [server]
         return made
@@ -153,9 +153,9 @@ class CrewAIHarness(ServedHarness):
         playhead.uninstall()
 
 
-def _prefix(server: MCPServerStdio) -> str:
+def _named(server: MCPServerStdio, tool: str) -> str:
     *_, name = MCPToolResolver._create_transport(server)
-    return f"{sanitize_tool_name(name)}_"
+    return sanitize_tool_name(f"{name}_{tool}")
 
 
 @pytest.fixture
