@@ -150,8 +150,9 @@ def run_openai(name: str, **options: Any) -> Any:
 
 def test_openai_agents_tools(said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     openai_agents.install()
-    monkeypatch.setattr(AgentBase, "get_all_tools", AgentBase.get_all_tools.__wrapped__)  # type: ignore[attr-defined]
-    assert run_openai("openai-tools") == "done"
+    with monkeypatch.context() as patched:  # taken back before what was installed is
+        patched.setattr(AgentBase, "get_all_tools", AgentBase.get_all_tools.__wrapped__)  # type: ignore[attr-defined]
+        assert run_openai("openai-tools") == "done"
     assert NO_TOOL in said.text
 
 

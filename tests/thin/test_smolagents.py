@@ -309,8 +309,8 @@ def test_tools_that_the_framework_calls_in_another_way_are_warned_of(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     playhead.install()
-    monkeypatch.setattr(Tool, "__call__", Tool.__call__.__wrapped__)  # type: ignore[attr-defined]
-    with caplog.at_level(logging.WARNING, "playhead"):
+    with monkeypatch.context() as patched, caplog.at_level(logging.WARNING, "playhead"):
+        patched.setattr(Tool, "__call__", Tool.__call__.__wrapped__)  # type: ignore[attr-defined]
         _shopping("deaf_tools", bench)
     assert "was answered and nothing saw it run" in caplog.text
 
