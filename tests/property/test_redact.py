@@ -5,7 +5,7 @@ import html
 import json
 from typing import Any
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from playhead.core.canonical import canonical_stored, from_stored, parse_json, render, to_stored
@@ -171,6 +171,7 @@ def test_a_stream_gives_what_the_whole_text_gives(secret: str, cuts: list[int], 
 @settings(deadline=None)
 @given(st.dictionaries(PLAIN, PLAIN, min_size=1, max_size=4), st.lists(PLAIN, max_size=3))
 def test_outcomes_and_later_keys_use_the_same_tags(values: dict[str, str], others: list[str]) -> None:
+    assume(not any(value in name for value in values.values() for name in values))  # a name is redacted as well
     redactor = Redactor()
     outcome = {"secrets": values}
     tags = redactor.redact(outcome, outcome=True).value["secrets"]
@@ -181,6 +182,7 @@ def test_outcomes_and_later_keys_use_the_same_tags(values: dict[str, str], other
 
 @settings(deadline=None)
 @given(hidden())
+@example(("00018\\", {"v": '\\"00018' + "\\" * 5 + '"'}))  # the last backslash is the quote's
 def test_a_redacted_document_is_still_json(case: tuple[str, Any]) -> None:
     secret, value = case
     text = render(value).decode()

@@ -121,8 +121,16 @@ def _overlapping(expression: ByteExpression, data: bytes, value: str, tag: str) 
     found = expression.search(data)
     while found is not None:
         start, end = found.span()
-        yield Span(start, end, value, tag)
+        yield Span(start, _before_escape(data, end), value, tag)
         found = expression.search(data, start + 1)
+
+
+def _before_escape(data: bytes, end: int) -> int:
+    """Where a match ends: a backslash at its end that escapes the quote behind it is none of the secret's."""
+    if data[end : end + 1] != b'"' or data[end - 1 : end] != b"\\":
+        return end
+    run = end - len(data[:end].rstrip(b"\\"))
+    return end - 1 if run > 1 and run % 2 else end
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
