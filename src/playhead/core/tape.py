@@ -208,9 +208,10 @@ class Tape:
         """An attempt after the first: the recorded attempt of that number, unless an injection goes on."""
         first = replace(state.first, ref=call.ref)
         if first.injection is not None:
-            injection, _ = self._inject(slot, call, first.number)
+            injection, owner = self._inject(slot, call, first.number)
             if injection is not None:
-                return replace(first, injection=injection)
+                recording = owner.first if owner is not None else first.recording
+                return replace(first, injection=injection, recording=recording)
             first = replace(first, injection=None)
         if state.occurrence is None:
             return first
