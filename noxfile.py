@@ -39,7 +39,7 @@ THIN: dict[str, dict[str, list[str]]] = {
         "oldest": ["smolagents[openai,mcp]==1.24.0", "mcp<2"], "newest": ["smolagents[openai,mcp]", "mcp<2"],
     },
     "crewai": {"oldest": ["crewai==1.15.20"], "newest": ["crewai"]},
-    "litellm": {"oldest": ["litellm==1.110.2"], "newest": ["litellm"]},
+    "litellm": {"oldest": ["litellm==1.109.0"], "newest": ["litellm"]},
 }  # fmt: skip
 """The thin adapters: their own tests, which the development environment skips where the framework is not there."""
 
